@@ -11,20 +11,9 @@ import numpy as np
 class Agent:
     """One peer: whether it is there, up and still active, and how far it has come.
 
-    Attributes
-    ----------
-    up : bool
-        Whether it is up, apart from joining and leaving.
-    silent : bool
-        Whether it takes no further step.
-    gone : bool
-        Whether it has left, or is down, for good.
-    tick : int
-        Number of its last wake-up, counting those that found it down; -1 before the first.
-    reactions : int
-        Reactions to arrivals since that wake-up.
-    updates : int
-        Steps that it has completed.
+    It is ``up`` apart from joining and leaving, ``silent`` if it takes no further step, and ``gone`` if it has left, or
+    is down, for good. Its ``tick`` is the number of its last wake-up, counting those that found it down, -1 before the
+    first; ``reactions`` counts those to arrivals since then, ``updates`` its completed steps.
     """
 
     __slots__ = (
@@ -51,14 +40,9 @@ class Agent:
 class Agents(Sequence[Agent]):
     """The agents of a run, so many, each made when somebody first asks for it.
 
-    ``come(index)`` gives the number of an agent's last wake-up and the steps that it has completed.
-
-    Attributes
-    ----------
-    present : (n,) bool
-        Whether each agent has joined and not left.
-    made : dict of int to Agent
-        By index; whoever is not among them steps without Python, and keeps nothing here.
+    ``come(index)`` gives the number of an agent's last wake-up and the steps that it has completed. (n,) ``present``
+    are those that have joined and not left; whoever is not among those ``made`` steps without Python, and keeps nothing
+    here.
     """
 
     def __init__(self, count: int, come: Callable[[int], tuple[int, int]]) -> None:

@@ -153,18 +153,8 @@ class Availability(Parameters, ABC):
     ) -> list[Timeline]:
         """Up and down times of every agent, apart from joining and leaving.
 
-        Parameters
-        ----------
-        ids : (n,) sequence of int or str
-            The user's ids of the agents.
-        numbers : (n,) sequence of int
-            Their stable numbers, which key the draws.
-        draw : callable
-            Two uniforms for (number, index).
-        round_time : callable
-            Rounds a time to the simulator's resolution.
-        base : Path, optional
-            Folder that file names are relative to.
+        Agents have the user's ids, and stable numbers, which key the draws of two uniforms for (number, index). Times
+        are rounded to the simulator's resolution; file names are relative to the base.
         """
 
 
@@ -361,7 +351,6 @@ class Trace(TimesFile, Availability):
 
 
 def _repeated(changes: list[tuple[float, bool]], period: float) -> Timeline:
-    """Changes that come again after a period, for ever."""
     within = [(time, up) for time, up in changes if time < period]
     if len(within) == 1:
         yield from within

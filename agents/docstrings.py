@@ -28,7 +28,6 @@ def _own_docstrings(kind: type) -> dict[str, str]:
 
 
 def _body_of(kind: type) -> ast.ClassDef | None:
-    """The definition of a class; None without source."""
     if "." in kind.__qualname__:
         try:
             tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind)))

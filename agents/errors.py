@@ -40,15 +40,9 @@ class HushnetError(Exception):
 
 
 class InputError(HushnetError):
-    """A scenario, data file or argument that is not admissible.
+    """A scenario, data file or argument that is not admissible, in one sentence: what was given and what is admissible.
 
-    Parameters
-    ----------
-    message : str
-        One sentence: what was given and what is admissible.
-    field : tuple of str or int, optional
-        Path of the offending field inside the scenario (``("task", "dimension")``); the scenario loader turns
-        it into ``file:line``.
+    The loader turns the path of the offending field inside the scenario (``("task", "dimension")``) into ``file:line``.
     """
 
     exit_code = 2

@@ -43,25 +43,11 @@ class Message:
 class Inbox:
     """The inboxes of all agents, for kinds of messages of one width each, or one per sender.
 
-    Parameters
-    ----------
-    graph : Graph
-    widths : mapping of str to Width
-        By kind, in the order of the slots.
-    slots : (kinds E,) structured array
-        What is known of a kind over a directed edge: the version ``known`` (-1: none), and its ``heard_sent_at``,
-        ``heard_order`` and ``heard_tick``.
-    pool : (R, width) float64 or float32
-        The vectors of the run's versions, once for all who have heard them: rules know versions, and no numbers. They
-        are as wide as the widest message; shorter ones end in zeros.
-
-    Attributes
-    ----------
-    known, sent_at, order, tick : dict of str to (E,) array
-        The version, when it was sent, its rank among all sends (-1: never heard), and the tick of its sender's clock
-        (-1: a start message; -2: never heard).
-    pending : dict of int to list of Message
-        Per agent, what arrived since its last step (inbox ``every`` only).
+    ``slots`` are (kinds E,) records of what is known of a kind over a directed edge, and so are, by kind, ``known`` (the
+    version; -1: none), ``sent_at``, ``order`` among all sends (-1: never heard) and ``tick`` of the sender's clock (-1: a
+    start message; -2: never heard). ``pool`` has the (R, width) vectors of the run's versions, once for all who have
+    heard them, for rules know versions and no numbers; shorter ones end in zeros. By agent, ``pending`` has what arrived
+    since its last step (inbox ``every`` only).
     """
 
     def __init__(

@@ -244,8 +244,6 @@ def csv_problem(error: csv.Error) -> str:
 def parse_number(text: str) -> float:
     """The number that a cell holds, NaN if it holds none: Python's ``1_000`` is none of a data file's.
 
-    Examples
-    --------
     >>> parse_number(" 1e-3 "), parse_number("1_000")
     (0.001, nan)
     """

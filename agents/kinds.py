@@ -70,12 +70,7 @@ class Bare:
 class KindOf(Registry[type[Parameters]]):
     """A registry of classes of parameters, of which a scenario chooses one by ``kind``.
 
-    Parameters
-    ----------
-    base : type, optional
-        What all of them derive from.
-    says : tuple of str
-        Attributes of the class that every one of them has to set.
+    They derive from the base, and every one of them has to set the attributes that it ``says``.
     """
 
     def __init__(self, what: str, base: type = Parameters, *, says: tuple[str, ...] = ()) -> None:
@@ -86,12 +81,7 @@ class KindOf(Registry[type[Parameters]]):
     def register(self, kind: Class) -> Class:
         """Make a class known by the literal values of its field ``kind``; for use as a decorator.
 
-        Raises
-        ------
-        TypeError
-            If it is none of this registry.
-        ValueError
-            If a name is taken.
+        Raises TypeError if it is none of this registry, and ValueError if a name is taken.
         """
         if not issubclass(kind, self.base):
             raise TypeError(f"a {self.what} is a subclass of {self.base.__name__}, not {kind!r}.")

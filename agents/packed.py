@@ -66,8 +66,6 @@ def located(folder: Path, name: str) -> Path | None:
 def plain_name(file: Path) -> str:
     """A file's name without what says that it is compressed.
 
-    Examples
-    --------
     >>> plain_name(Path("a9a.t.bz2")), plain_name(Path("a9a.t"))
     ('a9a.t', 'a9a.t')
     """

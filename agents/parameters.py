@@ -125,17 +125,20 @@ def _is_float(choice: Any) -> bool:
     return (choice[0] if isinstance(choice, tuple) else choice)["type"] == "float"
 
 
+def given(*fields: str, how: str = "anyOf") -> Any:
+    """Configuration of a model of which some of these fields, or with ``oneOf`` a single one, has to be given.
+
+    It is for the schema; the model's own validator says it in words.
+    """
+    one = [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in fields]
+    return {"json_schema_extra": {how: one}}
+
+
 def check_named(given: Parameters, choice: str, **fields: str) -> None:
     """Raise a `FieldError` if a field is set that the default of a choice does not read, and nobody made the choice.
 
-    Whoever makes it, as in a sweep over it or with ``like``, may leave fields of the other values as they are.
-
-    Parameters
-    ----------
-    choice : str
-        Name of a field of `given`.
-    **fields : str
-        Values of the choice, in words, by the field that belongs to them.
+    Whoever makes it, as in a sweep over it or with ``like``, may leave fields of the other values as they are. Fields
+    have the values of the choice, in words, that they belong to.
     """
     for name, values in fields.items():
         default = type(given).model_fields[name].default

@@ -89,10 +89,7 @@ WAY_OUT = "set record.objective_of, which measures all protocols by one objectiv
 def unlike(metric: str, ours: tuple[str, Quantity | None], theirs: tuple[str, Quantity | None]) -> str:
     """A sentence, without its full stop, about two numbers of a metric that are not of one kind, and the way out.
 
-    Parameters
-    ----------
-    ours, theirs : tuple of (str, Quantity or None)
-        Whose each is, and what it measures; None where nobody knows.
+    Whose each is stands before what it measures, None where nobody knows.
     """
     words = ["unknown" if quantity is None else quantity.words for _, quantity in (ours, theirs)]
     out = f"; {WAY_OUT}" if metric == "objective" else ""

@@ -28,17 +28,9 @@ class Taken(InputError, ValueError):
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
-    """Things of one kind by name, in the order in which they were registered.
+    """Things of one kind by name, in the order in which they were registered; errors call one of them by `what`.
 
-    Parameters
-    ----------
-    what : str
-        What one of them is, for error messages.
-
-    Attributes
-    ----------
-    edition : int
-        How often things were registered: what was made from another edition may lack some.
+    Its ``edition`` says how often things were registered: what was made from another edition may lack some.
     """
 
     def __init__(self, what: str) -> None:
@@ -49,17 +41,9 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
     def add(self, name: str, thing: Thing, *, maker: object = None) -> Thing:
         """Register a thing by its name; the same file may register its own thing again.
 
-        Parameters
-        ----------
-        maker : class or function, optional
-            Whose place says which file this is; by default the thing's class, or itself if it is one.
-
-        Raises
-        ------
-        ValueError
-            If the name is taken by something of another file.
-        InputError
-            If its class lacks a method, or has one that cannot be called as it is.
+        The place of its maker says which file this is; by default that is the thing's class, or itself if it is one.
+        Raises ValueError if the name is taken by something of another file, and `InputError` if its class lacks a
+        method, or has one that cannot be called as it is.
         """
         check_overrides(thing if isinstance(thing, type) else type(thing))
         origin = _origin(thing if maker is None else maker)

@@ -27,8 +27,6 @@ def nearest(word: object, options: Iterable[str]) -> str | None:
 def suggestion(word: object, options: Iterable[str]) -> str:
     """Ends a clause with the nearest admissible word, if there is one near enough.
 
-    Examples
-    --------
     >>> suggestion("gama", ["kind", "gamma"])
     "; did you mean 'gamma'?"
     >>> suggestion("xyz", ["kind", "gamma"])
@@ -41,14 +39,21 @@ def suggestion(word: object, options: Iterable[str]) -> str:
 def listed(words: Iterable[object]) -> str:
     """Admissible words for the end of a sentence; of very many only the first.
 
-    Examples
-    --------
     >>> listed(["kind", "gamma"]), listed([])
     ('kind, gamma', 'none')
     """
     known = [str(word) for word in words]
     more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
     return f"{', '.join(known[:MOST_LISTED]) or 'none'}{more}"
+
+
+def counted(number: int, word: str, many: str | None = None) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "run"), counted(2, "run"), counted(2, "series", "series")
+    ('1 run', '2 runs', '2 series')
+    """
+    return f"{number} {word if number == 1 else many or word + 's'}"
 
 
 def require(word: str, options: Iterable[str], wrong: str, field: tuple[str | int, ...] = ()) -> None:

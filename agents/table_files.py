@@ -72,7 +72,6 @@ class TableFile(Parameters):
             yield line, tuple(position[name] for name in agents), values
 
     def _number(self, cell: str, line: str, column: str, field: tuple[str, ...]) -> float:
-        """Return the finite number of a cell."""
         value = parse_number(cell)
         if not math.isfinite(value):
             raise InputError(f"{line}: {column} {shown(cell)} must be a finite number", field=field)
@@ -88,7 +87,6 @@ class TableFile(Parameters):
     def _places(
         self, file: Path, names: Sequence[str], asked: tuple[str, ...], field: tuple[str, ...]
     ) -> dict[str, int]:
-        """The rank of each column, by its name here."""
         if not self.columns and sorted(names) != sorted(asked):
             said = f"{file}:1: the header {shown([*names])} must be {', '.join(asked)}"
             raise InputError(f"{said}, or columns has to say which is what", field=(*field, "path"))

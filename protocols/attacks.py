@@ -30,20 +30,10 @@ class Attack(Parameters, ABC):
 
     @abstractmethod
     def message(self, own: Array, received: Array, rng: np.random.Generator) -> Array:
-        """Return the message that is sent in place of the honest one.
+        """Return the (width,) float64 message that is sent in place of the honest one, m.
 
-        Parameters
-        ----------
-        own : (width,) float64
-            m, finite.
-        received : (k, width) float64
-            h_1, ..., h_k in the order of the neighbours' indices; none where the attack does not listen.
-        rng : numpy.random.Generator
-            Of this message alone.
-
-        Returns
-        -------
-        (width,) float64
+        The own vector is m, finite; the (k, width) received ones are h_1, ..., h_k in the order of the neighbours'
+        indices, none where the attack does not listen. The generator is of this message alone.
         """
 
 

@@ -94,13 +94,7 @@ class ProtocolParameters(Parameters):
 
 
 class Protocol(ABC):
-    """A protocol by which peers learn. A subclass is one algorithm; variants are fields of its parameters.
-
-    Parameters
-    ----------
-    parameters : ProtocolParameters
-    problem : Problem
-    """
+    """A protocol by which peers learn. A subclass is one algorithm; variants are fields of its parameters."""
 
     Parameters: ClassVar[type[ProtocolParameters]] = ProtocolParameters
     traits: ClassVar[Traits] = Traits()
@@ -163,10 +157,7 @@ class Protocol(ABC):
     def check_scenario(cls, parameters: Any, context: Context) -> None:
         """Refuse a scenario that the protocol cannot run in, as far as its text tells; by default none.
 
-        Raises
-        ------
-        InputError
-            With a field of the parameters, or of the scenario.
+        Raises `InputError` with a field of the parameters, or of the scenario.
         """
         return
 
@@ -174,12 +165,8 @@ class Protocol(ABC):
     def check_problem(cls, parameters: Any, problem: Problem) -> None:
         """Refuse data or a graph that the protocol cannot run on; by default none.
 
-        Asked for every set of parameters before the first run of an experiment starts, so it solves nothing.
-
-        Raises
-        ------
-        InputError
-            With a field of the parameters, or of the scenario.
+        Asked for every set of parameters before the first run of an experiment starts, so it solves nothing. Raises
+        `InputError` with a field of the parameters, or of the scenario.
         """
         return
 
@@ -236,13 +223,8 @@ class Protocol(ABC):
         """Return the release of an agent's next message, under which its step sends it.
 
         By default it is the release of `step_noise`; without that, one of data without noise. It may depend on the
-        agent and on its start, and on later steps only by `step_noise`.
-
-        Parameters
-        ----------
-        me : record
-            Of planned steps it has no more than ``agent``, ``now``, ``data``, ``neighbours``, ``updates`` and
-            ``round``.
+        agent and on its start, and on later steps only by `step_noise`. Of planned steps an agent has no more than
+        ``agent``, ``now``, ``data``, ``neighbours``, ``updates`` and ``round``.
         """
         if self.step_noise is not None:
             return self.step_noise.release(me)
@@ -278,10 +260,7 @@ class Protocol(ABC):
     def step_functions(self) -> Mapping[str, Callable[..., Any]]:
         """The functions that make its steps, of the kind that it runs with; empty if it has none of that kind.
 
-        Raises
-        ------
-        InputError
-            If one cannot be called with what it is given.
+        Raises `InputError` if one cannot be called with what it is given.
         """
         traits = self.traits_for(self.parameters)
         reacting = ("step", "react") if traits.trigger == "message" else ("step",)
@@ -315,12 +294,7 @@ class Protocol(ABC):
         return self.most_steps()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse what is set in a run: all agents have one protocol, and what changes belongs to one of them.
-
-        Raises
-        ------
-        AttributeError
-        """
+        """Raise an AttributeError: all agents of a run have one protocol, and what changes belongs to one of them."""
         if self._in_run:
             raise AttributeError(
                 f"{type(self).__name__}.{name} is set in a run, and its agents share it: keep what changes in blocks"
@@ -330,10 +304,8 @@ class Protocol(ABC):
     def bind(self, state: State, *, unheard_is_own: bool) -> StepTables:
         """Take the blocks of a run, which its steps are made on; the engine does this.
 
-        Raises
-        ------
-        InputError
-            If it is still written with views, or a function of its cannot be called with what it is given.
+        Raises `InputError` if it is still written with views, or a function of its cannot be called with what it is
+        given.
         """
         check_form(type(self))
         names = Names(self)
@@ -351,10 +323,7 @@ class Protocol(ABC):
     def partner(self, me: Any, uniform: float) -> int:
         """Return the rank in ``me.neighbours`` of the neighbour to call; by default it is drawn by `partner_weights`.
 
-        Parameters
-        ----------
-        uniform : float
-            A draw in (0, 1), one for each tick of the agent's clock.
+        There is one uniform draw in (0, 1) for each tick of the agent's clock.
         """
         weights = self.partner_weights()
         own = weights[self.problem.graph.edges_of(me.agent)] if len(weights) else weights

@@ -136,12 +136,7 @@ def last_sent_is_kept(kind: str, block: str, source: str) -> Invariant:
 def of_edges(name: str, block: str, sign: float, source: str) -> Invariant:
     """Return the invariant that a block of one end of an edge plus `sign` times the other's is 0 on quiet edges.
 
-    Parameters
-    ----------
-    sign : float
-        1 for blocks that cancel, -1 for blocks that are equal.
-    source : str
-        Paper and equation.
+    The sign is 1 for blocks that cancel, -1 for blocks that are equal; the source is a paper and its equation.
     """
 
     def distance(instant: Instant) -> Array | float:
@@ -166,13 +161,7 @@ def mixed_by_one_end(instant: Instant, weights: Array, values: Array, before: Ar
     """(width,) what agents that are a round ahead have mixed of their neighbours, and those not yet of them.
 
     A sum over agents that doubly stochastic mixing keeps is apart by it while neighbours are a round from each other.
-
-    Parameters
-    ----------
-    weights : (E,) float64
-        Mixing weights.
-    values, before : (n, width) float64
-        What agents sent in their last round, and in the one before.
+    There are (E,) mixing weights, and (n, width) values that agents sent in their last round and in the one before.
     """
     edges = ahead_by_one(instant)
     tails, heads = instant.graph.tails[edges], instant.graph.heads[edges]

@@ -79,12 +79,7 @@ class Layout:
         return round(self.messages[kind].vectors * self.shares)
 
     def check(self) -> None:
-        """Refuse names that steps cannot write as ``me.name``, and kinds of messages that mirror no block of agents.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Raise a ValueError for names that are no ``me.name`` of steps, and kinds of messages that mirror no block."""
         for name in (*self.agent, *self.edge, *self.messages):
             if not (isinstance(name, str) and name.isidentifier()):
                 raise ValueError(f"{name!r} cannot be read as me.{name}: a name has letters, digits and underscores")

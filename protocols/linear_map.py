@@ -42,15 +42,7 @@ class SharedNoise:
     draws cannot tell it from other noise; both ends know it (DECOR, Allouah et al. 2024, arXiv 2405.01031, section 3).
     Agents ask for (n,) standard deviations, >= 0, and a pair has the larger one of its ends; with a probability in [0,
     1) a pair has failed to exchange its seed and has none. ``stream(purpose, agent)`` gives the random stream of an
-    agent before time 0.
-
-    Attributes
-    ----------
-    pairs : (K, 2) int64
-        Who adds and who subtracts.
-    scales : (K,) float64
-    given : dict of int to (width,) float64
-        What `added` has returned to each agent.
+    agent before time 0. Of (K, 2) ``pairs`` the first agents add; ``given`` has what `added` has returned to each.
     """
 
     def __init__(

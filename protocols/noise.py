@@ -174,7 +174,6 @@ class GradientNoise(StepNoise):
 
 
 def _varies(own: Plan) -> bool:
-    """True if the releases in an agent's plan are not all alike."""
     return any(len(np.unique(each)) > 1 for each in (own.multipliers, own.epsilons, own.deltas))
 
 

@@ -13,13 +13,7 @@ Unanswered = Literal["repeat", "give_up"]
 
 @dataclass(frozen=True)
 class Traits:
-    """Traits of a protocol, by which an engine runs it.
-
-    Raises
-    ------
-    ValueError
-        If one of them is something else.
-    """
+    """Traits of a protocol, by which an engine runs it; raises ValueError if one of them is something else."""
 
     trigger: Trigger = "wake"
     """{"wake", "round", "message"}: What starts a step: the agent's clock, a complete round of neighbours' messages, or

@@ -27,17 +27,9 @@ class Result:
 
     @classmethod
     def open(cls, folder: Path | str) -> Result:
-        """Results that are there already.
+        """Results that are there already, in ``results/<scenario>``.
 
-        Parameters
-        ----------
-        folder : Path or str
-            ``results/<scenario>``.
-
-        Raises
-        ------
-        InputError
-            If it holds no runs, or a file is damaged.
+        Raises `InputError` if it holds no runs, or a file is damaged.
         """
         return cls(load_all(Path(folder)))
 
@@ -75,24 +67,11 @@ class Result:
         return compare(self.collection, baseline)
 
     def figures(self, *only: str, style: Mapping[str, Any] | None = None) -> Figures:
-        """Draw the scenario's figures as figures of matplotlib, which a notebook shows.
+        """Draw the scenario's figures, or those of these names, as figures of matplotlib, which a notebook shows.
 
-        Parameters
-        ----------
-        *only : str
-            Names of figures; all by default.
-        style : mapping, optional
-            Fields of `hushnet.simulator.language.figure_style.FigureStyle`, above the styles of scenario and figures.
-
-        Returns
-        -------
-        Figures
-            A list of `matplotlib.figure.Figure`, each labelled with its name; `save_figures` writes files.
-
-        Raises
-        ------
-        InputError
-            If there is no figure of a name, or the style is none.
+        A style is a mapping of fields of `hushnet.simulator.language.figure_style.FigureStyle`, above the styles of
+        scenario and figures. It returns a list of `matplotlib.figure.Figure`, each labelled with its name;
+        `save_figures` writes files. Raises `InputError` if there is no figure of a name, or the style is none.
         """
         from .figures.notebook_display import Figures
 
@@ -103,12 +82,7 @@ class Result:
     ) -> list[Path]:
         """Write the scenario's figures, PNG, PDF, SVG and the plotted numbers as CSV; returns the paths.
 
-        Parameters
-        ----------
-        folder : Path or str, optional
-            ``figures`` in the folder of the results by default.
-        *only, style
-            As for `figures`.
+        The folder is by default ``figures`` in that of the results; names and style are as for `figures`.
         """
         from .figures import redraw
         from .figures.style import from_mapping
@@ -229,22 +203,10 @@ def run(
 
 
 def load(results: Path | str) -> Frame:
-    """The measurements of all runs of an experiment as one tidy table.
+    """The measurements of all runs of an experiment, in ``results/<scenario>``, as one tidy table.
 
-    Parameters
-    ----------
-    results : Path or str
-        ``results/<scenario>``.
-
-    Returns
-    -------
-    DataFrame
-        ``protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value``, ``run`` (its id) and
-        a column for each swept path, such as ``network.loss``.
-
-    Raises
-    ------
-    InputError
-        If there are no runs, or a file is damaged.
+    It has the columns ``protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value``,
+    ``run`` (its id) and one for each swept path, such as ``network.loss``. Raises `InputError` if there are no runs, or
+    a file is damaged.
     """
     return load_all(Path(results)).trace

@@ -20,16 +20,7 @@ Number = TypeVar("Number", float, NDArray[np.float64])
 
 
 def local_loss(model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float) -> float:
-    """L_i(theta), the mean loss over a shard plus lambda |theta|^2.
-
-    Parameters
-    ----------
-    model : (p,) float64
-    shard : Shard
-        m rows; without any the value is 0.
-    regularisation : float
-        lambda >= 0.
-    """
+    """L_i(theta), the mean loss over a shard, 0 without rows, plus lambda |theta|^2 for regularisation lambda >= 0."""
     if len(shard) == 0:
         return 0.0
     values = loss.value(shard.features @ model, shard.labels)
@@ -37,20 +28,7 @@ def local_loss(model: NDArray[np.float64], shard: Shard, loss: Loss, regularisat
 
 
 def local_gradient(model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
-    """Gradient of `local_loss`: (1/m) sum_k phi'(x_k . theta, y_k) x_k + 2 lambda theta.
-
-    Parameters
-    ----------
-    model : (p,) float64
-    shard : Shard
-        m rows; without any the gradient is 0.
-    regularisation : float
-        lambda >= 0.
-
-    Returns
-    -------
-    (p,) float64
-    """
+    """(p,) gradient of `local_loss`: (1/m) sum_k phi'(x_k . theta, y_k) x_k + 2 lambda theta; 0 without rows."""
     count = len(shard.labels)
     if count == 0:
         return np.zeros_like(model)

@@ -73,9 +73,7 @@ LOSSES: Registry[Loss] = Registry("loss")
 LossName = Annotated[str, NameOf(LOSSES)]
 """A field that names a loss,"""
 ClassLossName = Annotated[str, NameOf(LOSSES, lambda loss: loss.labels == "classes")]
-"""one of classes, or"""
-SmoothLossName = Annotated[str, NameOf(LOSSES, lambda loss: loss.smooth)]
-"""a smooth one."""
+"""or one of classes."""
 
 
 def register(loss: Loss) -> Loss:

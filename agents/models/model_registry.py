@@ -23,28 +23,10 @@ class ModelKind(Parameters, ABC):
 
     @abstractmethod
     def bind(self, features: int, loss: Loss, classes: int) -> tuple[Predictor | None, Loss]:
-        """Return the model of rows with so many features, and the loss of its scores.
+        """Return the model of rows with so many features, None for the linear one, and the loss of its scores.
 
-        Parameters
-        ----------
-        features : int
-            Number of features of a row.
-        loss : Loss
-            The task's loss.
-        classes : int
-            Number of classes, where labels are classes.
-
-        Returns
-        -------
-        Predictor or None
-            None for the linear model.
-        Loss
-            Of the model's scores: the task's, or that of as many scores as there are classes.
-
-        Raises
-        ------
-        InputError
-            If the model has no such loss.
+        That is the task's loss, or that of as many scores as there are classes, where labels are classes. Raises
+        `InputError` if the model has no such loss.
         """
 
 

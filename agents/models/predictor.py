@@ -49,18 +49,9 @@ class Predictor(ABC):
 
     @abstractmethod
     def scores(self, models: Array, features: Array, starts: Ranks) -> Array:
-        """Scores of rows at their owners' models.
+        """Scores of (S, p) rows at their owners' (A, width) models: (S, outputs), or (S,) if there is one output.
 
-        Parameters
-        ----------
-        models : (A, width) float64 or float32
-        features : (S, p) float64 or float32
-        starts : (A + 1,) int64
-
-        Returns
-        -------
-        (S, outputs) float64
-            (S,) if there is one output.
+        There are (A + 1,) int64 starts. Models and rows are float64 or float32.
         """
 
     @abstractmethod
@@ -74,26 +65,12 @@ class Predictor(ABC):
         weights: Array,
         clip: Clip | None = None,
     ) -> Array:
-        """Weighted sums over each agent's rows of the gradients of their losses.
+        """(A, width) weighted sums over each agent's rows of the gradients of their losses; zeros without rows.
 
-        Parameters
-        ----------
-        models : (A, width) float64
-        features : (S, p) float64 or float32
-        labels : (S,) float64
-        starts : (A + 1,) int64
-        loss : Loss
-            Of the model's scores.
-        weights : (S,) float64
-            What the loss of each row counts; > 0 with ``clip``.
-        clip : tuple, optional
-            Norm and bound that the gradient of each row is scaled down to, before it is weighted (Abadi et al. 2016,
-            algorithm 1). A row whose gradient is not finite then counts as zero.
-
-        Returns
-        -------
-        (A, width) float64
-            Zeros for an agent without rows.
+        There are (A, width) models, (S, p) features, float64 or float32, (S,) labels and (A + 1,) starts. The loss is
+        of the model's scores; (S,) weights are what the loss of each row counts, > 0 with ``clip``: a norm and a bound
+        that the gradient of each row is scaled down to before it is weighted (Abadi et al. 2016, algorithm 1). A row
+        whose gradient is not finite then counts as zero.
         """
 
     def mean_gradients(

@@ -37,11 +37,8 @@ MeanLosses = Callable[[Task, Models], NDArray[np.float64]]
 class Objective(ABC):
     """A function of all agents' models, convex unless it has no `has_minimum`.
 
-    Attributes
-    ----------
-    minimum_over : {"all", "agreeing"}
-        Which models its minimum bounds: whatever models agents have, or only models that are all equal (a sum of what
-        agents minimise each for itself lies below it until they agree).
+    Its ``minimum_over`` says which models its minimum bounds: ``all``, whatever models agents have, or ``agreeing``,
+    only models that are all equal (a sum of what agents minimise each for itself lies below it until they agree).
     """
 
     minimum_over: ClassVar[Literal["all", "agreeing"]] = "all"
@@ -70,13 +67,9 @@ class Objective(ABC):
         """Value at the (n, p) models."""
 
     def values_from(self, instants: Models, losses: MeanLosses) -> list[float]:
-        """Values at models of k instants, with mean losses from somebody who may know them; asks nobody by default.
+        """Values at (k, n, p) models of k instants, with mean losses from who may know them, by default nobody.
 
-        Parameters
-        ----------
-        instants : (k, n, p) float64
-        losses : callable
-            As `losses_at`, to every bit.
+        Those are what `losses_at` gives, to every bit.
         """
         del losses
         return [self.value(models) for models in instants]
@@ -86,12 +79,7 @@ class Objective(ABC):
         """The (n, p) minimiser and the minimum, to rounding."""
 
     def over(self, agents: NDArray[np.bool_]) -> Objective | None:
-        """The same objective over some of the agents alone, whatever the others have; None if there is no such thing.
-
-        Parameters
-        ----------
-        agents : (n,) bool
-        """
+        """The same objective over some of (n,) agents alone, whatever the others have; None if there is no such."""
         return None
 
     def gradient(self, models: Models) -> Models:
@@ -296,7 +284,6 @@ def _kept(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64
 
 
 def _minimiser(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
-    """The minimiser of one L_i with rows."""
     if len(shard) >= shard.stored.shape[1]:
         return _local_model(shard, loss, regularisation)
     # The minimiser is in the span of the m rows: solve in m coordinates instead of p.
@@ -338,7 +325,6 @@ def _newton_step(objective: GraphRegularised, models: Models, gradient: Models, 
 
 
 def _local_model(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
-    """The minimiser of one L_i."""
     count, dimension = shard.features.shape
     if not loss.smooth:
         return _without_gradient(shard, loss, regularisation)

@@ -33,8 +33,6 @@ HINTS: tuple[tuple[str, str], ...] = (
 def about_cell(cell: str, *, categorical: bool) -> str:
     """Return the end of an error message about a cell that is no finite number, in a column perhaps of categories.
 
-    Examples
-    --------
     >>> about_cell("1,5", categorical=True)
     "; it has a decimal comma; set task.decimal: ','"
     >>> about_cell("blue", categorical=True)

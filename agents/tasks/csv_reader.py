@@ -110,8 +110,6 @@ def _is_data(name: str) -> bool:
 def comma_number(text: str) -> float:
     """The number of a cell with a decimal comma, and points between thousands if at all; NaN if it is none.
 
-    Examples
-    --------
     >>> comma_number("1.234,5"), comma_number("-2"), comma_number("01.02.2026")
     (1234.5, -2.0, nan)
     """
@@ -123,8 +121,6 @@ def comma_number(text: str) -> float:
 def day_of(text: str) -> float:
     """Days from 1970-01-01 to a date such as 2026-11-28, 2026-11-28T12:00 or 28.11.2026; NaN if it is none.
 
-    Examples
-    --------
     >>> day_of("1970-01-02"), day_of("03.01.1970"), day_of("1970-01-01T12:00")
     (1.0, 2.0, 0.5)
     """

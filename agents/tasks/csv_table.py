@@ -252,7 +252,6 @@ class CsvTable(TaskKind):
         return np.concatenate(parts, axis=1), names
 
     def _chosen(self, names: list[str]) -> list[str]:
-        """Names of the feature columns."""
         return self.features or [name for name in names if name not in (self.label, self.agent, *self.drop)]
 
     def _number(self, cell: str) -> float:

@@ -139,7 +139,6 @@ class Mnist(ImageFiles):
         )
 
     def _part(self, images: Path, labels: Path, rows: int | None) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Features and labels of the first images of a pair of files."""
         pixels, classes = read_idx(images), read_idx(labels)
         if pixels.ndim < 2 or classes.ndim != 1 or len(pixels) != len(classes) or not len(classes):
             raise InputError(

@@ -41,7 +41,6 @@ def read_libsvm(
 def _parse(
     lines: Iterable[tuple[int, str]], dimension: int, file: Path, field: tuple[str | int, ...]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Features and labels of some numbered lines."""
     numbered = list(lines)
     features, labels = np.zeros((len(numbered), dimension)), np.empty(len(numbered))
     for row, (number, line) in enumerate(numbered):

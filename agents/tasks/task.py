@@ -75,10 +75,7 @@ class Task:
     def check(self) -> None:
         """Refuse a task whose parts do not belong together, such as owners of rows that are no agents.
 
-        Raises
-        ------
-        InputError
-            With what does not fit, and what would.
+        Raises `InputError` with what does not fit, and what would.
         """
         n = len(self.ids)
         for name, table in (("training", self.train), ("test", self.test)):
@@ -98,7 +95,6 @@ class Task:
             raise InputError(f"regularisation is {given}; it must be {n} numbers >= 0, one for each id")
 
     def _admits(self, label: float) -> bool:
-        """True if the loss has a meaning for a label."""
         if self.loss.labels == "real":
             return bool(np.isfinite(label))
         return label in (-1.0, 1.0) if self.classes == 2 else label in range(self.classes)

@@ -46,19 +46,9 @@ class TaskKind(Parameters, ABC):
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw or read the data, and deal them to agents.
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Draws what is drawn: data, who gets which rows, and which are test rows.
-        data_dir : Path or None
-            Data directory; None falls back on the environment variable HUSHNET_DATA.
-        base : Path, optional
-            Folder that ``path`` is relative to.
-
-        Raises
-        ------
-        InputError
-            If a file is missing or not what it should be, or rows cannot be dealt so; with file, line and value.
+        The generator draws what is drawn: data, who gets which rows, and which are test rows. Without a data directory
+        that of the environment variable HUSHNET_DATA is used; ``path`` is relative to the base. Raises `InputError` if
+        a file is missing or not what it should be, or rows cannot be dealt so; with file, line and value.
         """
 
     @final
@@ -72,17 +62,9 @@ class TaskKind(Parameters, ABC):
 
     @final
     def with_model(self, task: Task, *, rng: np.random.Generator) -> Task:
-        """Give a task that was built the model that the parameters name, with first parameters that all agents share.
+        """Give a built task the model that the parameters name, with drawn first parameters that all agents share.
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Draws the first parameters.
-
-        Raises
-        ------
-        InputError
-            If the model has no loss of the task's labels.
+        Raises `InputError` if the model has no loss of the task's labels.
         """
         found, loss = self.model.bind(task.train.features.shape[1], task.loss, task.classes)
         if found is None:

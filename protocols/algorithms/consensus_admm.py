@@ -136,15 +136,9 @@ class ConsensusAdmm(RoundsOfAdmm):
 
 
 class LocalProblem:
-    """O(f, D_i) of (2), and what is known of it before a run.
+    """O(f, D_i) of (2), and what is known of it before a run: C is its ``weight``, rho/N the agent's ``share``.
 
     Raises `InputError` if the loss is not smooth.
-
-    Attributes
-    ----------
-    weight, share : float
-        C, and the agent's share rho/N of the regulariser.
-    objective : ConsensusObjective
     """
 
     def __init__(self, parameters: ProblemParameters, task: Task) -> None:
@@ -192,15 +186,9 @@ def linear_of(me: Any, penalty: float) -> NDArray[np.float64]:
 
 
 class Iteration:
-    """The mathematics of a round, with or without noise.
+    """The mathematics of a round, with or without noise; (n,) ``penalty_growth`` is q_i.
 
     Raises `InputError` if a list does not have one value per agent, or the loss is not smooth.
-
-    Attributes
-    ----------
-    local : LocalProblem
-    penalty_growth : (n,) float64
-        q_i.
     """
 
     def __init__(self, parameters: ConsensusParameters, problem: Problem) -> None:

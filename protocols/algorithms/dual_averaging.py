@@ -85,12 +85,7 @@ class AveragingParameters(ProtocolParameters):
 class AveragingProtocol(Protocol):
     """Dual averaging, however agents mix their duals: noise, clipping, and what it comes to.
 
-    Attributes
-    ----------
-    growth : float
-        c in gamma(t) = gamma + c sqrt(t).
-    limit : int or None
-        Most updates of an agent.
+    Its ``growth`` is c in gamma(t) = gamma + c sqrt(t), its ``limit`` the most updates of an agent, if there is one.
     """
 
     learns = "convex"
@@ -206,23 +201,9 @@ def total_weight(me: Any, t: Any) -> Any:
 
 
 def gradient_at(me: Any, dual: Array, weight: Any, total: Any, t: Any, rows: Any) -> Array:
-    """the model (2) of a dual, its share of the block ``average``, and the subgradient there.
+    """the model (2) of a dual, its share of the block ``average``, and the perturbed (p,) subgradient there.
 
-    Parameters
-    ----------
-    dual : (p,) float64
-        z_i.
-    weight, total : float
-        Weight of the step, > 0, and A(t).
-    t : float
-        The step's time, > 0.
-    rows : (k,) int64 or None
-        The examples drawn for it, see `drawn_rows`.
-
-    Returns
-    -------
-    (p,) float64
-        The perturbed subgradient, of which the step's weight goes into the dual.
+    The step at time t has a weight > 0, which goes into the dual z_i, of a total A(t); for rows see `drawn_rows`.
     """
     model = dual / -(me.mu * total + me.gamma + me.growth * np.sqrt(t))
     me.average = me.average + (weight / total) * (model - me.average)

@@ -103,7 +103,6 @@ class LocalDP(Protocol):
         return NoInvariant("rows are perturbed once, and nothing is exchanged")
 
     def _release(self, me: Any) -> Release:
-        """Return the release of an agent's perturbed samples, at its present step."""
         return self.release_of(me.agent, me.now, len(me.neighbours))
 
     def release_of(self, agent: int, now: float, recipients: int) -> Release:

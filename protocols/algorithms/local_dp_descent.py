@@ -71,7 +71,6 @@ class LocalDPDescent(LocalDP):
             self.rows = [self._perturbed(self.problem, agent, task.shard(agent)) for agent in range(task.agents)]
 
     def _perturbed(self, problem: Problem, agent: int, shard: Shard) -> Shard:
-        """An agent's examples with their noise."""
         assert problem.stream is not None
         if len(shard) == 0:
             return shard

@@ -172,7 +172,6 @@ class ModelPropagation(Protocol):
         return self.noise.model(self.problem, me.agent, me.data)
 
     def _reserved(self, agent: int, me: Any) -> Release:
-        """Reserve and return the release of an agent's solitary model."""
         recipients = len(self.problem.graph.neighbours(agent))
         if self.problem.task.train.counts[agent] == 0:
             release = Release.public(agent, me.now, "the agent has no data", recipients=recipients)

@@ -67,14 +67,7 @@ class PerturbedAdmmParameters(ConsensusParameters):
 
 
 class Costs:
-    """Privacy costs of rounds, in epsilon: the condition under which they hold, and their dependence on alpha.
-
-    Attributes
-    ----------
-    iteration : Iteration
-    growth : (n,) float64
-        Of alpha, from round to round.
-    """
+    """Privacy costs of rounds, in epsilon: the condition under which they hold, and alpha's (n,) growth in each."""
 
     def __init__(self, parameters: PerturbedAdmmParameters, problem: Problem) -> None:
         self.parameters, self.problem = parameters, problem

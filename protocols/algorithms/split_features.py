@@ -32,13 +32,7 @@ def widths(agents: int, *, centre: int, party: int) -> list[int]:
 
 
 class SplitProtocol(Protocol):
-    """Protocol over split features, whose parties have a part of a linear model each, for their columns.
-
-    Attributes
-    ----------
-    columns : tuple of (k,) int64
-        The columns of every agent.
-    """
+    """Protocol over split features, whose parties have a part of a linear model each, for their (k,) ``columns``."""
 
     learns = "linear"
     learns_from = "columns"

@@ -97,18 +97,11 @@ def verified(histogram: Histogram, delta: float, *, claimed: bool = False) -> fl
 
 
 def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
-    """Epsilon as the authors of a protocol would state it, on the *claimed* parameters.
+    """Epsilon as the authors of a protocol would state it, on the *claimed* parameters of charges and their numbers.
 
-    Parameters
-    ----------
-    histogram : mapping of Charge to int
-        How often each charge was made.
-    delta : float
-        In [0, 1). The releases' own deltas come out of it first, 1 - (1 - slack) prod(1 - delta_k) = delta (Bellet et
-        al. 2018, Remark 4); where they exceed it the formula says nothing, and epsilon is infinite.
-    by : {"basic_composition", "advanced_composition", "gaussian", "zcdp", "renyi", "verified"}
-        Composition used: the first two take the claimed epsilons, the others the claimed multipliers; ``renyi`` at the
-        best order.
+    Of the compositions the first two take the claimed epsilons, the others the claimed multipliers; ``renyi`` at the
+    best order. Releases' own deltas come out of `delta`, in [0, 1), first, 1 - (1 - slack) prod(1 - delta_k) = delta
+    (Bellet et al. 2018, Remark 4); where they exceed it the formula says nothing, and epsilon is infinite.
     """
     check_composition(by)
     charges = {charge: count for charge, count in histogram.items() if count and not charge.kind.free}

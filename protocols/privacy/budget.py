@@ -169,10 +169,7 @@ class Privacy(Terms, frozen=True):
     def scaled_to(self, total: Total) -> dict[str, Any]:
         """Fields that make the noise follow from a total epsilon; None for those that said its amount before.
 
-        Raises
-        ------
-        RuleError
-            If the claim needs a delta that nobody gives.
+        Raises `RuleError` if the claim needs a delta that nobody gives.
         """
         if total.verified is not None:
             return {"budget": None, "multiplier": None, "target": {"verified": total.verified, "delta": total.delta}}

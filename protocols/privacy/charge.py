@@ -33,10 +33,7 @@ class _Fields(NamedTuple):
 class Charge(_Fields):
     """Privacy cost of a release, whoever made it and when; releases with equal charges are counted together.
 
-    Raises
-    ------
-    ValueError
-        If there is no such mechanism or adjacency.
+    Raises ValueError if there is no such mechanism or adjacency.
     """
 
     __slots__ = ()

@@ -98,7 +98,6 @@ def gaussian_epsilons(mus: NDArray[np.float64], delta: float) -> NDArray[np.floa
 
 
 def _gaussian_log_deltas(epsilons: NDArray[np.float64], mus: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`_gaussian_log_delta` of (k,) epsilons and mus."""
     from scipy.special import log_ndtr
 
     upper = log_ndtr(mus / 2 - epsilons / mus)

@@ -136,11 +136,8 @@ class Ledger:
     def reserve(self, release: Release) -> bool:
         """Set budget aside for a release that is about to be made; call it before noise is drawn.
 
-        Returns
-        -------
-        bool
-            False if the release would exceed its agent's budget: it must not be made. A reservation stands until the
-            release is committed or cancelled; public, reserved and committed releases ask for nothing.
+        It is False if the release would exceed its agent's budget: it must not be made. A reservation stands until the
+        release is committed or cancelled; public, reserved and committed releases ask for nothing.
         """
         if not self._limited or release.free or release in self._pending or release in self._committed:
             return True
@@ -161,21 +158,12 @@ class Ledger:
         return release in self._pending or release in self._committed
 
     def commit(self, release: Release, vector: NDArray[np.float64] | None = None) -> bool:
-        """Charge a release at its first send.
+        """Charge a release at its first send, and return whether it was charged; it is even if it was never reserved.
 
-        Parameters
-        ----------
-        release : Release
-            What the message carries. Sending a committed release again, in whatever form, is post-processing and free;
-            noise that was drawn for it more than once is charged for every draw.
-        vector : (p,) array, optional
-            What is sent. Unless noise was drawn for them, the same bytes as the agent's last charged vector of this
-            mechanism and unit are free; the release then still has to be paid for if other bytes follow under it.
-
-        Returns
-        -------
-        bool
-            Whether it was charged. What is sent is charged even if it was never reserved.
+        Sending a committed release again, in whatever form, is post-processing and free; noise that was drawn for it
+        more than once is charged for every draw. Unless noise was drawn for them, the same bytes of a (p,) vector as
+        the agent's last charged one of this mechanism and unit are free; the release then still has to be paid for if
+        other bytes follow under it.
         """
         if release.free:
             return False
@@ -228,17 +216,10 @@ class Ledger:
         return self._limited
 
     def affordable(self, agent: int, charges: Sequence[Charge], known: dict[Any, int]) -> int:
-        """Number of releases that an agent could still reserve, with these charges in turn, the last one repeated.
+        """Number of releases, `UNLIMITED` at most, that an agent could still reserve, with these charges in turn.
 
-        Parameters
-        ----------
-        known : dict
-            Results for agents with the same charges and the same state, to which this one is added.
-
-        Returns
-        -------
-        int
-            At most `UNLIMITED`.
+        The last one is repeated. Results for agents with the same charges and the same state are known, and this one is
+        added.
         """
         spent = None if self._meters is None else self._meters[agent].state
         key = (tuple(charges), self._totals[agent] + self._reserved[agent], spent)
@@ -322,20 +303,10 @@ class Ledger:
         return counts
 
     def epsilon(self, which: Which, delta: float) -> NDArray[np.float64]:
-        """Epsilon of every agent at ``delta`` in [0, 1).
+        """(n,) epsilon of every agent at ``delta`` in [0, 1), in [0, inf].
 
-        Parameters
-        ----------
-        which : {"claimed", "basic_composition", "advanced_composition", "gaussian", "verified"}
-            ``claimed`` composes the claimed parameters, the others what can be proved; ``verified`` is the smallest of
-            those. Each distinct histogram is composed once.
-        delta : float
-            Where to read epsilon.
-
-        Returns
-        -------
-        (n,) array
-            In [0, inf].
+        ``claimed`` composes the claimed parameters, the others what can be proved; ``verified`` is the smallest of
+        those. Each distinct histogram is composed once.
         """
         if which not in get_args(Which):
             raise ValueError(f"epsilon is one of {', '.join(get_args(Which))}, not {which}.")

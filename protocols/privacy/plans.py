@@ -152,7 +152,6 @@ def _searched(privacy: Privacy, weights: NDArray[np.float64], dimension: int) ->
 
 
 def _composed(privacy: Privacy, spread: Plan, delta: float, dimension: int) -> float:
-    """Verified epsilon of a whole plan."""
     counts: Counter[Charge] = Counter()
     columns = (spread.multipliers.tolist(), spread.epsilons.tolist(), spread.deltas.tolist())
     for multiplier, eps, share in zip(*columns, strict=True):

@@ -75,8 +75,6 @@ def share_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float
     1], and has a width even where all values are the same. A tie as half a success makes it too wide rather than too
     narrow.
 
-    Examples
-    --------
     >>> [round(float(number), 4) for number in share_interval([1.0] * 8 + [0.0] * 2)]
     [0.8, 0.4902, 0.9433, 10.0]
     """
@@ -96,8 +94,6 @@ def wins(mine: ArrayLike, theirs: ArrayLike, *, more_is_better: bool) -> NDArray
 
     Values that differ by a relative 1e-9 at most are a tie: what is equal on paper may differ by rounding.
 
-    Examples
-    --------
     >>> wins([1.0, 2.0, 3.0], [2.0, 2.0, 2.0], more_is_better=True)
     array([0. , 0.5, 1. ])
     """
@@ -208,7 +204,7 @@ def _with_updates(collection: Collection, rows: Frame) -> Frame:
 def _epochs(collection: Collection) -> dict[str, float]:
     """Updates in an epoch, by run; refuse a protocol that does not say."""
     found = {}
-    for run, manifest in zip(collection.runs, collection.manifests, strict=True):
+    for run, manifest in collection.by_run.items():
         epoch = manifest.get("epoch")
         if epoch is None:
             raise InputError(

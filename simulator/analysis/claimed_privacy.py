@@ -103,8 +103,6 @@ def replayed_elsewhere(manifest: Mapping[str, Any]) -> bool:
 def briefly(contracts: Iterable[str]) -> list[str]:
     """Shorten the results of contracts at the points of a sweep: one replay that passed stands for all that did.
 
-    Examples
-    --------
     >>> briefly(["passed: 8 steps, replayed here (a = 1, seed 1)", "passed: 9 steps, replayed here (a = 2, seed 1)"])
     ['passed: 8 steps, replayed here (a = 1, seed 1), and at 1 other point']
     """

@@ -80,30 +80,30 @@ class Collection:
         return any(count > 0 for count in self.start_vectors.values())
 
     @cached_property
+    def by_run(self) -> dict[str, dict[str, Any]]:
+        """Manifests by the run's id, in the same order."""
+        return dict(zip(self.runs, self.manifests, strict=True))
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        """Seed of every run."""
+        return {run: manifest["seed"] for run, manifest in self.by_run.items()}
+
+    @cached_property
     def complete(self) -> set[str]:
         """Ids of the runs that reached their end, found once."""
-        runs = zip(self.runs, self.manifests, strict=True)
-        return {run for run, manifest in runs if manifest.get("status") == "complete"}
+        return {run for run, manifest in self.by_run.items() if manifest.get("status") == "complete"}
 
     @cached_property
     def limited(self) -> set[str]:
         """Ids of the runs that were stopped by a limit: where they stopped says nothing of what they ran."""
-        runs = zip(self.runs, self.manifests, strict=True)
-        return {run for run, manifest in runs if manifest.get("status") == "limited"}
+        return {run for run, manifest in self.by_run.items() if manifest.get("status") == "limited"}
 
 
 def load_all(root: Path) -> Collection:
-    """Read the latest experiment's runs, or every run that is there where there is no index.
+    """Read the latest experiment's runs in ``results/<scenario>``, or every run that is there where there is no index.
 
-    Parameters
-    ----------
-    root : Path
-        ``results/<scenario>``.
-
-    Raises
-    ------
-    InputError
-        If there is no run, or a file is damaged.
+    Raises `InputError` if there is no run, or a file is damaged.
     """
     root = at_home(root)
     store = Store(root)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from ..metrics.epsilon import VERIFIED
 from ..metrics.metric import of_learning
@@ -18,10 +22,6 @@ from .claimed_privacy import MARK, PASSED, ClaimedPrivacy, briefly, claim_of, ep
 from .labels import column_name, swept_name
 from .results import Collection
 from .trivial_values import at_places, axes_that_matter, baselines, unbeaten, with_baselines
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 COLUMNS = {"vectors_with_start": "with start"}
 """What columns are called whose name is too long."""
@@ -42,7 +42,6 @@ def summarise(collection: Collection) -> pd.DataFrame:
     for name in [*metrics, "vectors", *(["vectors_with_start"] if collection.started_with_vectors else [])]:
         metric, statistic = resolve(collection, name)
         finals[column_of(metric, statistic)] = final_values(collection, metric, statistic).set_index("run")["value"]
-    manifests = dict(zip(collection.runs, collection.manifests, strict=True))
     rows = []
     for key, group in series(collection.places, collection.labels, grid):
         finished = [run for run in group["run"] if run in collection.complete]
@@ -51,7 +50,7 @@ def summarise(collection: Collection) -> pd.DataFrame:
         for column, values in finals.items():
             mean, half, _ = mean_interval(values.reindex(finished).to_numpy(np.float64))
             row |= {column: mean, f"{column} half_width": half}
-        rows.append(row | _privacy_columns(claim_of(manifests[run] for run in group["run"])))
+        rows.append(row | _privacy_columns(claim_of(collection.by_run[run] for run in group["run"])))
     return pd.DataFrame(rows)
 
 
@@ -69,7 +68,7 @@ class TrivialRow:
 def trivial_rows(collection: Collection) -> list[TrivialRow]:
     """Trivial predictions, a row for each; where one changes along the sweep, a row for each point of it."""
     apart, rows = set_apart(collection), []
-    seeds = {run: manifest["seed"] for run, manifest in zip(apart.runs, apart.manifests, strict=True)}
+    seeds = apart.seeds
     tables = {column_of(*resolve(apart, metric)): baselines(apart, metric) for metric in with_baselines(apart)}
     for name in dict.fromkeys(str(name) for table in tables.values() for name in table):
         known = {column: table[name].dropna() for column, table in tables.items() if name in table}
@@ -85,26 +84,39 @@ def trivial_rows(collection: Collection) -> list[TrivialRow]:
 
 
 def print_summary(collection: Collection, console: Console) -> None:
-    """Print the summary as a table, and below it every claim that does not hold and what it assumes."""
-    from rich.text import Text
+    """Print the summary as a table, and below it every claim that does not hold and what it assumes.
 
-    # Nothing may be cut off: a narrow console gets two-line cells, and a yet narrower one lines that are too long.
-    for between in (" ", "\n"):
-        table = _table(collection, between)
-        least = console.measure(table, options=console.options.update(width=1000)).minimum
-        if least <= console.width or between == "\n":
-            table.width = least if least > console.width else None
-            console.print(table, crop=False)
-            break
+    Nothing may be cut off: a narrow console gets two-line cells, and a yet narrower one lines that are too long.
+    """
+    table = _table(collection, " ")
+    print_whole(table if least_width(table, console) <= console.width else _table(collection, "\n"), console)
     for line, loud in notes_on(collection):
         console.print(Text(line, style="bold red" if loud else "dim"))
 
 
+def least_width(table: Table, console: Console) -> int:
+    """Columns of a terminal that a table needs, so that nothing is cut off."""
+    return console.measure(table, options=console.options.update(width=1000)).minimum
+
+
+def print_whole(table: Table, console: Console) -> None:
+    """Print a table whole: in a window that is too narrow its lines are too long rather than cut off."""
+    least = least_width(table, console)
+    table.width = least if least > console.width else None
+    console.print(table, crop=False)
+
+
+def fix_widths(table: Table) -> Table:
+    """Make columns of numbers so wide that none is wrapped or cut."""
+    for column in table.columns:
+        if column.no_wrap:
+            cells = [str(cell) for cell in (column.header, *column.cells)]
+            column.min_width = max(len(line) for cell in cells for line in cell.split("\n"))
+    return table
+
+
 def _table(collection: Collection, between: str) -> Table:
     """The summary with a space or a line break between mean and half-width."""
-    from rich.markup import escape
-    from rich.table import Table
-
     frame = summarise(collection)
     metrics = [name.removesuffix(" half_width") for name in frame.columns if name.endswith(" half_width")]
     private = bool(frame["epsilon_claimed"].notna().any() or frame["epsilon_verified"].notna().any())
@@ -130,11 +142,7 @@ def _table(collection: Collection, between: str) -> Table:
         cells = [row.label, *(str(row.at.get(path, "")) for path in collection.grid)]
         cells += [with_half_width(*row.values[name], between) if name in row.values else "" for name in metrics]
         table.add_row(*map(escape, cells), *("" for _ in [*epsilons, "n"]), style="dim")
-    for column in table.columns:
-        if column.no_wrap:
-            cells = [str(cell) for cell in (column.header, *column.cells)]
-            column.min_width = max(len(line) for cell in cells for line in cell.split("\n"))
-    return table
+    return fix_widths(table)
 
 
 def notes_on(collection: Collection) -> list[tuple[str, bool]]:

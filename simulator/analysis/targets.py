@@ -172,7 +172,7 @@ def _common_starts(collection: Collection, first: Any) -> Any:
     """Value at the start against which every run's gap is measured, by run."""
     measuring = {
         run
-        for run, manifest in zip(collection.runs, collection.manifests, strict=True)
+        for run, manifest in collection.by_run.items()
         if (manifest["scenario"].get("record") or {}).get("objective_of") == manifest["protocol"]
     }
     table = per_run(collection)

@@ -25,7 +25,7 @@ def baselines(collection: Collection, metric: str) -> Frame:
     """Trivial predictions of a metric: a row per run that recorded it, a column per name, NaN where it does not say."""
     divisors = collection.kinds.ruling(metric).divisors
     there, rows = set(collection.trace.loc[collection.trace["metric"] == metric, "run"]), {}
-    for run, manifest in zip(collection.runs, collection.manifests, strict=True):
+    for run, manifest in collection.by_run.items():
         if run in there:
             known: Mapping[str, Any] = (manifest.get("baselines") or {}).get(own_name(metric)) or {}
             rows[run] = {name: float(value) / divisors.get(run, 1.0) for name, value in known.items()}

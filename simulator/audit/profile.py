@@ -15,19 +15,10 @@ DELTAS = tuple(float(f"{10.0**power:.3g}") for power in np.arange(-6.0, -0.9, 0.
 
 
 def profile(world: World, agent: int, delta: float, games: list[Game], level: float) -> list[dict[str, Any]]:
-    """Rows of a profile: ``curve, epsilon, delta``.
+    """Rows of a profile of an attacked agent: ``curve, epsilon, delta``; epsilons are reported at one delta.
 
-    Parameters
-    ----------
-    world : World
-        At the end of the scenario's own first run.
-    agent : int
-        The one that was attacked.
-    delta : float
-        At which epsilons are reported.
-    level : float
-        At which each game's bound is wrong. One test bounds epsilon at every delta together, as its two probabilities
-        do.
+    The world is at the end of the scenario's own first run. Each game's bound is wrong at a level. One test bounds
+    epsilon at every delta together, as its two probabilities do.
     """
     rows = []
     for place in sorted({*DELTAS, delta}):

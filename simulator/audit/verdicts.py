@@ -21,8 +21,6 @@ def verdict(claimed: float, verified: float, *, lower: float = 0.0) -> Word:
 
     They are the smallest upper bound that can be proved, and the largest lower one.
 
-    Examples
-    --------
     >>> verdict(1.0, 0.9), verdict(1.0, 3.0, lower=0.7), verdict(1.0, math.inf, lower=1.2)
     ('proved', 'not proved', 'refuted')
     """

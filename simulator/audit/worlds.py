@@ -14,7 +14,8 @@ from ...protocols.base import Protocol, ProtocolParameters
 from ..contract.forcing import Led
 from ..contract.transcript import Recording
 from ..engine.selection import Engine, Name, engine_for, run_exactly
-from ..experiment.plan import Experiment, Run, naming_fields
+from ..experiment.plan import Experiment, Run
+from ..language.fitting import naming_fields
 from ..network.randomness import Draws
 from ..network.setting import Setting
 from ..world.watchdog import one_thread

@@ -9,9 +9,11 @@ import shlex
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from rich.console import Console
+from rich.text import Text
 
 from ...agents.errors import HushnetError, InputError
 from ...agents.tasks.task_registry import is_published
@@ -26,9 +28,6 @@ from ..storage.store import Store
 from .claims import check_claims, claims, minutes, read_claims, read_rows_of
 from .lock import lock_file
 from .wheel import wheel_files
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 WHEN = (1980, 1, 1, 0, 0, 0)
 """Date of all files in a bundle: the same results give the same bytes."""
@@ -144,9 +143,6 @@ def check_bundle(results: Path, table: Path, console: Console | None = None) -> 
 
     Raises `HushnetError` if a claim does not hold.
     """
-    from rich.console import Console
-    from rich.text import Text
-
     console = console or Console()
     found = check_claims(results, read_claims(table))
     for row in found.to_dict("records"):
@@ -252,7 +248,6 @@ def _readme(collection: Collection, names: list[str], count: int, place: str, ab
 
 
 def _is_published(collection: Collection) -> bool:
-    """True if a task's data are a published data set."""
     tasks = [(manifest.get("scenario") or {}).get("task") or {} for manifest in collection.manifests]
     return any(is_published(task.get("kind")) for task in tasks)
 

@@ -44,7 +44,7 @@ def claims(collection: Collection, command: str) -> Frame:
 
 def minutes(collection: Collection) -> float:
     """Time that the runs took, each counted once."""
-    once = {run.partition("#")[0]: m for run, m in zip(collection.runs, collection.manifests, strict=True)}
+    once = {run.partition("#")[0]: m for run, m in collection.by_run.items()}
     return sum((manifest.get("timings") or {}).get("seconds", 0.0) for manifest in once.values()) / 60
 
 

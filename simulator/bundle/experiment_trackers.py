@@ -34,18 +34,11 @@ class _Tracked:
 
 
 def export(results: Path, to: str, out: Path | None = None) -> Path:
-    """Write all runs of an experiment for an experiment tracker; return the folder.
+    """Write all runs of ``results/<scenario>`` for an experiment tracker; return the folder.
 
-    Raises `InputError` if the tracker's client is not installed, the folder is there already, or there are no runs.
-
-    Parameters
-    ----------
-    results : Path
-        ``results/<scenario>``.
-    to : str
-        ``mlflow``, a SQLite database ``mlflow.db``; or ``wandb``, a folder ``wandb/offline-run-*`` for each run.
-    out : Path, optional
-        A folder that is not there yet; ``RESULTS/mlflow`` or ``RESULTS/wandb`` by default.
+    That is ``mlflow``, a SQLite database ``mlflow.db``, or ``wandb``, a folder ``wandb/offline-run-*`` for each run, in
+    ``RESULTS/mlflow`` or ``RESULTS/wandb`` by default. Raises `InputError` if the tracker's client is not installed,
+    the folder is there already, or there are no runs.
     """
     if to not in WRITERS:
         raise InputError(f"--to {to}: must be one of {', '.join(WRITERS)}")
@@ -63,7 +56,7 @@ def export(results: Path, to: str, out: Path | None = None) -> Path:
 
 def _tracked(collection: Collection) -> Iterator[_Tracked]:
     traces = dict(tuple(collection.trace.groupby("run", sort=False)))
-    for run, manifest in zip(collection.runs, collection.manifests, strict=True):
+    for run, manifest in collection.by_run.items():
         protocol, grid, trace = manifest["protocol"], manifest.get("grid") or {}, traces[run]
         scenario = {**manifest["scenario"], "protocol": manifest["scenario"]["protocols"][protocol]}
         deciding = {name: said for name, said in scenario.items() if name not in (*PRESENTATION, "protocols")}

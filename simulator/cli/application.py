@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -44,6 +44,16 @@ def place(given: str | Path) -> Path:
     return at_home(Path(given))
 
 
+def option(flag: str, metavar: str, help: str) -> Any:
+    """An option that has a value, which the help calls by a word."""
+    return typer.Option(flag, metavar=metavar, help=help)
+
+
+def path_option(flag: str, metavar: str, help: str) -> Any:
+    """An option whose value is a path."""
+    return typer.Option(flag, metavar=metavar, help=help, parser=place)
+
+
 Where = Annotated[
     str,
     typer.Argument(
@@ -52,22 +62,14 @@ Where = Annotated[
         autocompletion=names_of("scenarios"),
     ),
 ]
-Assignments = Annotated[
-    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override a field: network.loss=0.2.")
-]
+Assignments = Annotated[list[str] | None, option("--set", "PATH=VALUE", "Override a field: network.loss=0.2.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, metavar="N", help="Run this many seeds instead.")]
-DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder of data sets; else HUSHNET_DATA.", parser=place)
-]
+DataDir = Annotated[Path | None, path_option("--data-dir", "DIR", "Folder of data sets; else HUSHNET_DATA.")]
 Jobs = Annotated[
-    str,
-    typer.Option(
-        "--jobs", metavar="N|auto", help="Processes; auto: as many as help, processors and memory admit. Same results."
-    ),
+    str, option("--jobs", "N|auto", "Processes; auto: as many as help, processors and memory admit. Same results.")
 ]
 Scheduler = Annotated[
-    str | None,
-    typer.Option("--scheduler", metavar="ADDRESS", help="Use a dask cluster: tcp://host:8786 or tls://host:8786."),
+    str | None, option("--scheduler", "ADDRESS", "Use a dask cluster: tcp://host:8786 or tls://host:8786.")
 ]
 
 TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run Python files that the scenario names.")]
@@ -131,12 +133,3 @@ def processes_of(jobs: str) -> int | Literal["auto"]:
     if not jobs.isdecimal() or int(jobs) < 1:
         raise typer.BadParameter(f"--jobs {jobs}: must be a number from 1, or auto")
     return int(jobs)
-
-
-def number_of(jobs: int | Literal["auto"]) -> int:
-    """Number of processes that ``--jobs`` stands for on this machine."""
-    if jobs != "auto":
-        return jobs
-    from dask.system import cpu_count
-
-    return cpu_count()

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from .application import Assignments, DataDir, app, names_of, new, parts_of, place
+from .application import Assignments, DataDir, app, names_of, new, option, parts_of, path_option
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def data(data_dir: DataDir = None) -> None:
 @new.command("protocol")
 def new_protocol(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the module, such as my_protocol.")],
-    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where to write it.", parser=place)] = Path(),
+    folder: Annotated[Path, path_option("--dir", "DIR", "Where to write it.")] = Path(),
 ) -> None:
     """Write NAME.py, a working protocol in 25 lines, and test_NAME.py."""
     from ..contract.skeleton import write_protocol
@@ -112,25 +112,19 @@ def new_protocol(
 @new.command("scenario")
 def new_scenario(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the scenario and of its file, NAME.yaml.")],
-    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where to write it.", parser=place)] = Path(),
-    protocols: Annotated[
-        list[str] | None, typer.Option("--protocol", metavar="KIND,...", help="Protocols to compare.")
-    ] = None,
-    task: Annotated[str | None, typer.Option("--task", metavar="KIND", help="See hushnet list tasks.")] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="KIND", help="See hushnet list models.")] = None,
-    split: Annotated[str | None, typer.Option("--split", metavar="KIND", help="See hushnet list splits.")] = None,
-    topology: Annotated[str | None, typer.Option("--topology", metavar="KIND", help="Likewise.")] = None,
-    clock: Annotated[str | None, typer.Option("--clock", metavar="KIND", help="Likewise.")] = None,
-    latency: Annotated[str | None, typer.Option("--latency", metavar="KIND", help="Likewise.")] = None,
-    loss: Annotated[str | None, typer.Option("--loss", metavar="KIND", help="Likewise.")] = None,
-    availability: Annotated[str | None, typer.Option("--availability", metavar="KIND", help="Likewise.")] = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="A table of your own is the task.", parser=place)
-    ] = None,
-    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The table's label.")] = None,
-    agent: Annotated[
-        str | None, typer.Option("--agent", metavar="COLUMN", help="Who owns a row; else rows are dealt out.")
-    ] = None,
+    folder: Annotated[Path, path_option("--dir", "DIR", "Where to write it.")] = Path(),
+    protocols: Annotated[list[str] | None, option("--protocol", "KIND,...", "Protocols to compare.")] = None,
+    task: Annotated[str | None, option("--task", "KIND", "See hushnet list tasks.")] = None,
+    model: Annotated[str | None, option("--model", "KIND", "See hushnet list models.")] = None,
+    split: Annotated[str | None, option("--split", "KIND", "See hushnet list splits.")] = None,
+    topology: Annotated[str | None, option("--topology", "KIND", "Likewise.")] = None,
+    clock: Annotated[str | None, option("--clock", "KIND", "Likewise.")] = None,
+    latency: Annotated[str | None, option("--latency", "KIND", "Likewise.")] = None,
+    loss: Annotated[str | None, option("--loss", "KIND", "Likewise.")] = None,
+    availability: Annotated[str | None, option("--availability", "KIND", "Likewise.")] = None,
+    data: Annotated[Path | None, path_option("--data", "FILE", "A table of your own is the task.")] = None,
+    label: Annotated[str | None, option("--label", "COLUMN", "The table's label.")] = None,
+    agent: Annotated[str | None, option("--agent", "COLUMN", "Who owns a row; else rows are dealt out.")] = None,
     assignments: Assignments = None,
 ) -> None:
     """Write NAME.yaml, a scenario that runs, with every other field and its default as a comment."""

@@ -49,13 +49,7 @@ def script() -> NoReturn:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the shell; returns the exit code.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Those of the command line by default.
-    """
+    """Run the shell, by default with the arguments of the command line; returns the exit code."""
     os.environ.setdefault(*POOL)
     prepare()
     with terminable() as asked, _plainly_warned(), contained():

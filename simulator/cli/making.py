@@ -18,7 +18,8 @@ from .application import (
     app,
     loaded_scenario,
     names_of,
-    number_of,
+    option,
+    path_option,
     place,
     processes_of,
 )
@@ -29,10 +30,7 @@ def run(
     scenario: Where,
     assignments: Assignments = None,
     seeds: Seeds = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Results go here instead of results/<scenario>.", parser=place),
-    ] = None,
+    out: Annotated[Path | None, path_option("--out", "DIR", "Results go here instead of results/<scenario>.")] = None,
     data_dir: DataDir = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
     trust_code: TrustCode = False,
@@ -55,10 +53,10 @@ def run(
     ] = True,
     contract_points: Annotated[
         int,
-        typer.Option(
+        option(
             "--contract-points",
-            metavar="N",
-            help="Replay each of your own protocols at N points of a sweep at most; at others no epsilon is verified.",
+            "N",
+            "Replay each of your own protocols at N points of a sweep at most; at others no epsilon is verified.",
         ),
     ] = 4,
 ) -> None:
@@ -81,16 +79,11 @@ def check(
     seeds: Seeds = None,
     trust_code: TrustCode = False,
     data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--data-dir",
-            metavar="DIR",
-            help="Look for the data sets there, as well, and read their sums.",
-            parser=place,
-        ),
+        Path | None, path_option("--data-dir", "DIR", "Look for the data sets there, as well, and read their sums.")
     ] = None,
 ) -> None:
     """Check a scenario without running it."""
+    from ...agents.suggestions import counted
     from ..limits.limit_objectives import check_classes
     from ..limits.memory import check_machine
     from ..limits.rehearsal import rehearse
@@ -108,10 +101,10 @@ def check(
                 typer.echo(line)
         counts = [len(loaded.scenario.protocols), len(loaded.points), loaded.scenario.repetitions]
         runs = counts[0] * counts[1] * counts[2]
-        each = [_count(n, word) for n, word in zip(counts, ("protocol", "grid point", "seed"), strict=True)]
+        each = [counted(n, word) for n, word in zip(counts, ("protocol", "grid point", "seed"), strict=True)]
         tried = sum(len(trial.scenario.protocols) * trial.scenario.repetitions for trial in loaded.trials)
-        tuning = f"; {_count(tried, 'run')} of tuning before" if tried else ""
-        typer.echo(f"{scenario}: valid; {', '.join(each)}: {_count(runs, 'run')}{tuning}")
+        tuning = f"; {counted(tried, 'run')} of tuning before" if tried else ""
+        typer.echo(f"{scenario}: valid; {', '.join(each)}: {counted(runs, 'run')}{tuning}")
 
 
 @app.command()
@@ -122,22 +115,14 @@ def convert(
             metavar="FILE", help="A graph, delays, a log of ping, who was up when, or times of steps.", parser=place
         ),
     ],
-    to: Annotated[str, typer.Option("--to", metavar="WHAT", help="edges, delays, availability or compute.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Else FILE-WHAT.csv in this folder.", parser=place)
-    ] = None,
-    weight: Annotated[
-        str | None, typer.Option("--weight", metavar="NAME", help="What edges call their weight.")
-    ] = None,
+    to: Annotated[str, option("--to", "WHAT", "edges, delays, availability or compute.")],
+    out: Annotated[Path | None, path_option("--out", "FILE", "Else FILE-WHAT.csv in this folder.")] = None,
+    weight: Annotated[str | None, option("--weight", "NAME", "What edges call their weight.")] = None,
     undirected: Annotated[
         bool, typer.Option("--undirected", help="An edge that is listed in one direction counts for both.")
     ] = False,
-    unit: Annotated[
-        str | None, typer.Option("--unit", metavar="UNIT", help="Of the file's durations: ms, s, h, ...")
-    ] = None,
-    time_unit: Annotated[
-        str, typer.Option("--time-unit", metavar="DURATION", help="What the scenario counts in, such as 80 ms.")
-    ] = "1 s",
+    unit: Annotated[str | None, option("--unit", "UNIT", "Of the file's durations: ms, s, h, ...")] = None,
+    time_unit: Annotated[str, option("--time-unit", "DURATION", "What the scenario counts in, such as 80 ms.")] = "1 s",
     round_trip: Annotated[
         bool | None, typer.Option("--round-trip/--one-way", help="What delays are; else as the file says.")
     ] = None,
@@ -156,21 +141,14 @@ def convert(
 def audit(
     scenario: Where,
     tier: Annotated[
-        str, typer.Option("--tier", metavar="A,B,C", help="A: noise as drawn; B: replay of worst pairs; C: attack.")
+        str, option("--tier", "A,B,C", "A: noise as drawn; B: replay of worst pairs; C: attack.")
     ] = "A,B,C",
-    pairs: Annotated[int, typer.Option("--pairs", metavar="N", help="Pairs of data sets a protocol.")] = 8,
-    trials: Annotated[
-        int, typer.Option("--trials", metavar="N", help="Runs on either data set; 0: the mechanism alone.")
-    ] = 50,
-    level: Annotated[
-        float, typer.Option("--level", metavar="P", help="Probability that anything said is wrong.")
-    ] = 0.01,
+    pairs: Annotated[int, option("--pairs", "N", "Pairs of data sets a protocol.")] = 8,
+    trials: Annotated[int, option("--trials", "N", "Runs on either data set; 0: the mechanism alone.")] = 50,
+    level: Annotated[float, option("--level", "P", "Probability that anything said is wrong.")] = 0.01,
     jobs: Jobs = "1",
     assignments: Assignments = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="DIR/audit instead of results/<scenario>/audit.", parser=place),
-    ] = None,
+    out: Annotated[Path | None, path_option("--out", "DIR", "DIR/audit instead of results/<scenario>/audit.")] = None,
     data_dir: DataDir = None,
     trust_code: TrustCode = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Only the result.")] = False,
@@ -182,6 +160,7 @@ def audit(
         from ..audit.audit import Options
         from ..audit.audit_command import audit_scenario
         from ..experiment import Experiment
+        from ..experiment.time_left import processes_of as number_of
 
         tiers = tuple(part.strip().upper() for part in tier.split(","))
         options = Options(tiers, pairs, trials, level, number_of(processes_of(jobs)))
@@ -207,9 +186,9 @@ def reproduce(
     anew: Annotated[
         int, typer.Option("--anew", metavar="N", min=0, help="Raise all seeds by N, and list the verdicts that move.")
     ] = 0,
-    results: Annotated[
-        Path, typer.Option("--results", metavar="DIR", help="Runs and pages (DIR/reproduction) go here.", parser=place)
-    ] = Path("results"),
+    results: Annotated[Path, path_option("--results", "DIR", "Runs and pages (DIR/reproduction) go here.")] = Path(
+        "results"
+    ),
     data_dir: DataDir = None,
     jobs: Jobs = "1",
 ) -> None:
@@ -233,7 +212,3 @@ def reproduce(
         typer.echo(str(failure), err=True)
     if failures:
         raise typer.Exit(max(failure.exit_code for failure in failures))
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

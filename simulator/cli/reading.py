@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .application import DataDir, TrustCode, app, parts_of, place
+from .application import DataDir, TrustCode, app, option, parts_of, path_option, place
 
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.", parser=place)]
 AnyResults = Annotated[
@@ -18,23 +18,15 @@ AnyResults = Annotated[
 @app.command()
 def plot(
     results: Results,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME,...", help="These figures, by their files' names.")
-    ] = None,
+    only: Annotated[list[str] | None, option("--only", "NAME,...", "These figures, by their files' names.")] = None,
     formats: Annotated[
-        list[str] | None, typer.Option("--format", metavar="png,pdf,svg", help="Only these formats; CSV in any case.")
+        list[str] | None, option("--format", "png,pdf,svg", "Only these formats; CSV in any case.")
     ] = None,
-    width: Annotated[
-        str | None, typer.Option("--width", metavar="WIDTH", help="one column, two columns, or centimetres: 12 cm.")
-    ] = None,
+    width: Annotated[str | None, option("--width", "WIDTH", "one column, two columns, or centimetres: 12 cm.")] = None,
     style: Annotated[
-        str | None,
-        typer.Option("--style", metavar="FILE|{...}", help="A YAML file of a style, or {font: serif, legend: right}."),
+        str | None, option("--style", "FILE|{...}", "A YAML file of a style, or {font: serif, legend: right}.")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Write here instead of into RESULTS/figures.", parser=place),
-    ] = None,
+    out: Annotated[Path | None, path_option("--out", "DIR", "Write here instead of into RESULTS/figures.")] = None,
 ) -> None:
     """Redraw the figures from the files of a finished run, in the scenario's style or in another one."""
     from ..figures import redraw
@@ -67,10 +59,7 @@ def status(results: AnyResults) -> None:
 @app.command()
 def report(
     results: Results,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Write here instead of RESULTS/report.html.", parser=place),
-    ] = None,
+    out: Annotated[Path | None, path_option("--out", "FILE", "Write here instead of RESULTS/report.html.")] = None,
 ) -> None:
     """Write one HTML page about a finished run: tables, interactive charts, privacy, how to reproduce."""
     from ..report.report_page import write_report
@@ -83,21 +72,12 @@ def replay(
     results: Results,
     runs: Annotated[
         list[str] | None,
-        typer.Option(
-            "--run",
-            metavar="PROTOCOL,...",
-            help="Such as cd,seed=0,network.latency.mean=3; twice for two side by side.",
-        ),
+        option("--run", "PROTOCOL,...", "Such as cd,seed=0,network.latency.mean=3; twice for two side by side."),
     ] = None,
-    first: Annotated[str, typer.Option("--from", metavar="TIME", help="From this instant on.")] = "0",
-    last: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to this instant.")] = None,
-    agents: Annotated[
-        int | None, typer.Option("--agents", metavar="N", help="Only the first agent and those nearest to it.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Write here instead of RESULTS/replay.html.", parser=place),
-    ] = None,
+    first: Annotated[str, option("--from", "TIME", "From this instant on.")] = "0",
+    last: Annotated[str | None, option("--to", "TIME", "Up to this instant.")] = None,
+    agents: Annotated[int | None, option("--agents", "N", "Only the first agent and those nearest to it.")] = None,
+    out: Annotated[Path | None, path_option("--out", "FILE", "Write here instead of RESULTS/replay.html.")] = None,
     data_dir: DataDir = None,
     trust_code: TrustCode = False,
 ) -> None:
@@ -117,19 +97,12 @@ def compare(
     results: Annotated[
         list[Path], typer.Argument(metavar="RESULTS...", help="Folders results/<scenario>.", parser=place)
     ],
-    baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="NAME", help="A protocol; else the first.")
-    ] = None,
+    baseline: Annotated[str | None, option("--baseline", "NAME", "A protocol; else the first.")] = None,
     measures: Annotated[
-        list[str] | None,
-        typer.Option("--measure", metavar="NAME", help="Show this one, such as accuracy; all shows every measure."),
+        list[str] | None, option("--measure", "NAME", "Show this one, such as accuracy; all shows every measure.")
     ] = None,
-    at: Annotated[
-        list[str] | None, typer.Option("--at", metavar="PATH=VALUE", help="Show a sweep at this value only.")
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="PATH", help="A column for each value of this swept field.")
-    ] = None,
+    at: Annotated[list[str] | None, option("--at", "PATH=VALUE", "Show a sweep at this value only.")] = None,
+    by: Annotated[str | None, option("--by", "PATH", "A column for each value of this swept field.")] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Every measure, with baselines, intervals and p values.")
     ] = False,
@@ -143,14 +116,9 @@ def compare(
 @app.command()
 def bundle(
     results: Results,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.zip", help="Write here instead of into RESULTS.", parser=place)
-    ] = None,
+    out: Annotated[Path | None, path_option("--out", "FILE.zip", "Write here instead of into RESULTS.")] = None,
     check: Annotated[
-        Path | None,
-        typer.Option(
-            "--check", metavar="CLAIMS.csv", help="Say whether RESULTS bear out a bundle's claims.", parser=place
-        ),
+        Path | None, path_option("--check", "CLAIMS.csv", "Say whether RESULTS bear out a bundle's claims.")
     ] = None,
     with_data: Annotated[
         bool,
@@ -170,12 +138,9 @@ def bundle(
 @app.command()
 def export(
     results: Results,
-    to: Annotated[
-        str, typer.Option("--to", metavar="mlflow|wandb", help="The tracker, whose client writes the files.")
-    ],
+    to: Annotated[str, option("--to", "mlflow|wandb", "The tracker, whose client writes the files.")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Write here instead of into RESULTS/mlflow or wandb.", parser=place),
+        Path | None, path_option("--out", "DIR", "Write here instead of into RESULTS/mlflow or wandb.")
     ] = None,
 ) -> None:
     """Write finished runs as MLflow or Weights & Biases keep them, for their own pages; nothing is sent anywhere."""

@@ -74,21 +74,11 @@ class Comparison:
 def compare(collection: Collection, baseline: str | None = None, *, only: Container[str] | None = None) -> Comparison:
     """Hold every protocol against a baseline, over pairs of runs with the same seed at the same grid point.
 
-    Numbers that are not of one kind with the baseline's (`hushnet.simulator.analysis.comparability`) are left out, and
-    a warning says so; where scales differ they are compared as means.
+    The baseline is a protocol's key or label, by default the scenario's first; `only` has names of measures, all by
+    default. Numbers that are not of one kind with the baseline's (`hushnet.simulator.analysis.comparability`) are left
+    out, and a warning says so; where scales differ they are compared as means.
 
-    Parameters
-    ----------
-    collection : Collection
-    baseline : str, optional
-        Key or label of a protocol; the scenario's first by default.
-    only : container of str, optional
-        Names of measures; all by default.
-
-    Raises
-    ------
-    InputError
-        If there is no such protocol, nothing to compare it with, or a seed was run twice.
+    Raises `InputError` if there is no such protocol, nothing to compare it with, or a seed was run twice.
     """
     chosen = _baseline(collection, baseline)
     pairs = pairs_of(collection, chosen)
@@ -286,7 +276,7 @@ def _geometric(x: np.ndarray[Any, Any]) -> bool:
 
 
 def _warnings(collection: Collection, baseline: str, pairs: Frame) -> list[str]:
-    manifests = dict(zip(collection.runs, collection.manifests, strict=True))
+    manifests = collection.by_run
     said = []
     for key, group in pairs.groupby("protocol", sort=False):
         label, other = collection.labels[str(key)], collection.labels[baseline]

@@ -6,18 +6,20 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
+from ..analysis.summary import fix_widths, print_whole
 from ..storage.files import Frame, put_file, writing
 from ..storage.plain_text import csv_text
 from .comparison import Comparison
 from .statistics import NOTHING
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
@@ -70,17 +72,15 @@ def _withheld(found: Frame) -> list[str]:
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print a table per measure, the break-even points, and what a reader must know before believing them."""
-    from rich.text import Text
-
     for _, rows in comparison.differences.groupby("measure", sort=False):
-        _show(_differences_table(comparison, rows), console)
+        print_whole(_differences_table(comparison, rows), console)
     console.print(Text(f"Baseline: {comparison.labels[comparison.baseline]}; {CAPTION}.", style="dim"))
     if any(map(censored, comparison.differences.to_dict("records"))):
         console.print(Text(CENSORED, style="dim"))
     if any(map(on_records, comparison.differences.to_dict("records"))):
         console.print(Text(PLACES, style="dim"))
     if len(comparison.break_even):
-        _show(_break_even_table(comparison), console)
+        print_whole(_break_even_table(comparison), console)
         console.print(Text(about_break_even(comparison.break_even), style="dim"))
     for sentence in comparison.warnings:
         console.print(Text(sentence, style="bold red"))
@@ -105,18 +105,7 @@ def write_comparison(comparison: Comparison, folder: Path, measures: Sequence[st
     return written
 
 
-def _show(table: Table, console: Console) -> None:
-    """Print a table whole: in a window that is too narrow its lines are too long rather than cut off."""
-    least = console.measure(table, options=console.options.update(width=1000)).minimum
-    table.width = least if least > console.width else None
-    console.print(table, crop=False)
-
-
 def _new_table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1))
     for name in texts:
         table.add_column(
@@ -127,17 +116,7 @@ def _new_table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Tabl
     return table
 
 
-def _fix_widths(table: Table) -> Table:
-    """Numbers are never wrapped or cut."""
-    for column in table.columns:
-        if column.no_wrap:
-            column.min_width = max(len(str(cell)) for cell in (column.header, *column.cells))
-    return table
-
-
 def _differences_table(comparison: Comparison, rows: Frame) -> Table:
-    from rich.markup import escape
-
     swept = [comparison.names.get(path, path) for path in comparison.grid]
     table = _new_table(str(rows["title"].iloc[0]), ["protocol", *swept], NUMBERS)
     table.add_column("", no_wrap=True)
@@ -145,22 +124,25 @@ def _differences_table(comparison: Comparison, rows: Frame) -> Table:
         texts = [row["label"], *(swept_text(row[path]) for path in comparison.grid)]
         cells = [*map(escape, map(str, texts)), *cells_of(row), row["verdict"]]
         table.add_row(*cells, style=COLOURS.get(row["verdict"]))
-    return _fix_widths(table)
+    return fix_widths(table)
 
 
 def cells_of(row: dict[str, Any]) -> list[str]:
     """Numbers of a row of differences, as texts in the order of `NUMBERS`."""
     half = (row["high"] - row["low"]) / 2
-    low, high = (number(row[name], half) for name in ("low", "high"))
-    interval = DASH if DASH in (low, high) else f"{low} to {high}"
     return [
         number(row["baseline_mean"], half),
         number(row["difference"], half),
-        f"reached {row['finite']} against {row['baseline_finite']}" if censored(row) else interval,
+        f"reached {row['finite']} against {row['baseline_finite']}" if censored(row) else _interval(row, half),
         NOTHING if row["method"] == NOTHING else p_value(row["p_holm"]),
         DASH if math.isnan(row["pairing"]) else f"{number(row['pairing'], row['pairing'] / 5)}{TIMES}",
         str(row["n"]),
     ]
+
+
+def _interval(row: dict[str, Any], half: float) -> str:
+    low, high = (number(row[name], half) for name in ("low", "high"))
+    return DASH if DASH in (low, high) else f"{low} to {high}"
 
 
 def censored(row: dict[str, Any]) -> bool:
@@ -174,15 +156,13 @@ def on_records(row: dict[str, Any]) -> bool:
 
 
 def _break_even_table(comparison: Comparison) -> Table:
-    from rich.markup import escape
-
     texts = ["measure", "protocol", "axis", "elsewhere"]
     numbers = ["break-even", "95 % interval", "between", "points", "seen"]
     table = _new_table("break-even points with the baseline along the sweep", texts, numbers)
     table.add_column("", overflow="fold", min_width=10)
     for row, cells in break_even_rows(comparison):
         table.add_row(*map(escape, [*cells, seen_in(row)]), escape(f"{row['first']}, then {row['then']}"))
-    return _fix_widths(table)
+    return fix_widths(table)
 
 
 def break_even_rows(comparison: Comparison) -> Iterator[tuple[dict[str, Any], list[str]]]:
@@ -191,9 +171,12 @@ def break_even_rows(comparison: Comparison) -> Iterator[tuple[dict[str, Any], li
         others = [path for path in comparison.grid if path != row["axis"]]
         where = ", ".join(f"{comparison.names.get(path, path)} {swept_text(row[path])}" for path in others)
         half = (row["high"] - row["low"]) / 2
-        low, high = (number(row[name], half) for name in ("low", "high"))
-        interval = DASH if DASH in (low, high) else f"{low} to {high}"
-        place = [number(row["at"], half), interval, f"{row['after']:g} to {row['before']:g}", str(row["points"])]
+        place = [
+            number(row["at"], half),
+            _interval(row, half),
+            f"{row['after']:g} to {row['before']:g}",
+            str(row["points"]),
+        ]
         yield row, [row["title"], row["label"], f"{comparison.names.get(row['axis'], row['axis'])}", where, *place]
 
 

@@ -13,6 +13,7 @@ from ..analysis.aggregate import final_values, resolve, time_scale
 from ..analysis.claimed_privacy import replayed_elsewhere
 from ..analysis.labels import column_name
 from ..analysis.results import Collection
+from ..analysis.summary import column_of
 from ..analysis.targets import area, describe, reached, target_of
 from ..metrics import more_is_better
 from ..metrics.costs import TO_TARGET
@@ -56,14 +57,13 @@ def _final(collection: Collection, name: str) -> Measure:
     metric, statistic = resolve(collection, name)
     values = final_values(collection, metric, statistic).set_index("run")["value"]
     shown = column_name(collection, metric, statistic)
-    return Measure(_named(metric, statistic), f"final {shown}", more_is_better(metric), values, metric)
+    return Measure(column_of(metric, statistic), f"final {shown}", more_is_better(metric), values, metric)
 
 
 def _mean_height(collection: Collection, name: str) -> Measure:
     metric, statistic = resolve(collection, name)
     values = area(collection, metric, statistic).set_index("run")["value"]
-    what = _named(metric, statistic)
-    shown = column_name(collection, metric, statistic)
+    shown, what = column_name(collection, metric, statistic), column_of(metric, statistic)
     return Measure(f"area of {what}", f"{shown}, mean over time", more_is_better(metric), values, metric)
 
 
@@ -96,13 +96,9 @@ def _sent(collection: Collection) -> Iterator[Measure]:
 
 def _epsilon(collection: Collection) -> Iterator[Measure]:
     """Verified epsilon of the worst agent, among private runs; none where the protocol was not replayed."""
-    pairs = zip(collection.runs, collection.manifests, strict=True)
-    known = {run: {} if replayed_elsewhere(manifest) else manifest.get("privacy") or {} for run, manifest in pairs}
+    runs = collection.by_run.items()
+    known = {run: {} if replayed_elsewhere(manifest) else manifest.get("privacy") or {} for run, manifest in runs}
     found = {run: privacy.get("verified") for run, privacy in known.items()}
     values = pd.Series({run: np.nan if value is None else float(value) for run, value in found.items()})
     if values.notna().any():
         yield Measure("epsilon", "verified epsilon, worst agent", False, values, "epsilon_verified")
-
-
-def _named(metric: str, statistic: str) -> str:
-    return f"{metric} {statistic}" if statistic in ("gap", "worst") else metric

@@ -28,26 +28,16 @@ from .violation import ContractViolation
 
 
 def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | ProtocolParameters) -> tuple[str, ...]:
-    """Run every contract test on a protocol.
+    """Run every contract test on a protocol with these parameters, of which ``kind`` may be left out.
 
-    Parameters
-    ----------
-    parameters : mapping or ProtocolParameters
-        Its parameters; ``kind`` may be left out.
+    It returns networks that the protocol does not run on, and why (see `check_networks`).
 
-    Returns
-    -------
-    tuple of str
-        Networks that the protocol does not run on, and why (see `check_networks`).
-
-    Raises
-    ------
-    ContractViolation
-        If a start or a step reads or writes what is not its own, a message marked public depends on data, constants of
-        a private protocol come from data that are not listed as assumed public, zero noise differs from no noise, a run
-        fails on some network, planned steps differ from those that are made one by one or depend on who is in their
-        batch, the engines disagree, a run on neighbouring data cannot be led along the same transcript, its releases
-        name another scale than the noise that its planned steps draw, or a step does something else than is declared.
+    Raises `ContractViolation` if a start or a step reads or writes what is not its own, a message marked public depends
+    on data, constants of a private protocol come from data that are not listed as assumed public, zero noise differs
+    from no noise, a run fails on some network, planned steps differ from those that are made one by one or depend on
+    who is in their batch, the engines disagree, a run on neighbouring data cannot be led along the same transcript, its
+    releases name another scale than the noise that its planned steps draw, or a step does something else than is
+    declared.
     """
     try:
         return _checked(protocol, protocol_parameters(protocol, parameters))

@@ -75,17 +75,8 @@ def check_engines(protocol: type[Protocol], parameters: ProtocolParameters, *, s
     A replay looks at steps that are made one by one, and a run makes planned ones. A network that a protocol refuses
     (see `hushnet.simulator.contract.networks.check_networks`) it refuses on both engines, in the same words.
 
-    Parameters
-    ----------
-    seconds : float
-        Processor time of a run at most.
-
-    Raises
-    ------
-    ContractViolation
-        If it does not, or does something else than the protocol declares of its steps.
-    LimitReached
-        If a run takes longer than it may.
+    Raises `ContractViolation` if it does not, or does something else than the protocol declares of its steps, and
+    `LimitReached` if a run takes more seconds of processor time than it may.
     """
     together = any(map(is_batched, functions_of(protocol)))
     small = split_setting if holds_columns(protocol, parameters) else small_setting

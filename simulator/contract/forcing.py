@@ -81,12 +81,8 @@ class Forcing(Led):
     charged for something that protects nothing; constants that the protocol treats as public may be held as on the
     usual data; and so many records of each agent are added or removed, or 1 where replacing one is what is charged for.
 
-    Attributes
-    ----------
-    violation : ContractViolation or None
-        The first thing that may not be; raised at once, and kept for the case that somebody catches it.
-    ratio : float
-        The largest realised change in relation to the sensitivity that was charged for.
+    The first violation is raised at once, and kept for the case that somebody catches it; ``ratio`` is the largest
+    realised change in relation to the sensitivity that was charged for.
     """
 
     def __init__(

@@ -155,7 +155,6 @@ def with_records(
 
 
 def _worst(task: Task, agent: int, domain: Domain, models: Any, number: int) -> tuple[Record, Record]:
-    """The pair of worst records that is an agent's turn."""
     worst = worst_pairs(task, agent, domain, models)
     return worst[(STRIDE * number + agent) % len(worst)]
 
@@ -231,7 +230,6 @@ def resized(task: Task, places: Rows, domain: Domain, models: Any, *, number: in
 
 
 def _recounted(task: Task, counts: NDArray[np.int64]) -> Array:
-    """Regularisation as it is with other numbers of records."""
     given, before = task.regularisation, np.maximum(task.train.counts, 1)
     if len(np.unique(given)) == 1 and not np.array_equal(given, 1 / before):
         return given
@@ -248,7 +246,6 @@ def _same(one: Shard, other: Shard) -> bool:
 
 
 def _held(task: Task, agent: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns of the table that are an agent's."""
     if task.columns is not None:
         return np.arange(len(task.train.labels)), np.asarray(task.columns[agent], dtype=np.int64)
     first, last = task.train.offsets[agent : agent + 2].tolist()

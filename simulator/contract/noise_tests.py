@@ -91,7 +91,6 @@ def checks(noise: Sequence[Drawn], *, rng: np.random.Generator) -> list[Check]:
 
 
 def _scales(mechanism: str, some: Sequence[Stack], noise: Sequence[Drawn]) -> Iterator[Check]:
-    """The scale of all draws of a mechanism, and of each agent's."""
     if mechanism not in _SUMS:
         return
     measured, shape, power = _SUMS[mechanism]
@@ -158,7 +157,6 @@ def _same_distribution(name: str, measured: Array, expected: Array) -> Check:
 
 
 def _spread(values: NDArray[Kind], most: int) -> NDArray[Kind]:
-    """Thin values to at most so many, evenly spread over all."""
     return values[np.linspace(0, len(values) - 1, min(len(values), most)).astype(np.int64)]
 
 

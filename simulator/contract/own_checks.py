@@ -210,7 +210,6 @@ def _change(task: Task, unchanged: int, shared: Collection[str]) -> None:
 
 
 def _global_draws() -> bytes:
-    """State of NumPy's global random generator, as bytes to compare."""
     return pickle.dumps(np.random.get_state())  # noqa: NPY002 - to see whether others draw from it
 
 

@@ -49,27 +49,14 @@ def check_replay(
     seconds: float = Limits.seconds,
     engine: Name = "event",
 ) -> dict[str, Replayed]:
-    """Replay a protocol in small worlds, for agents of every role.
+    """Replay a protocol in small worlds, for agents of every role; returns the replays by world.
 
-    Parameters
-    ----------
-    seconds : float
-        Processor time of a run at most.
-    engine : {"event", "auto", "batched"}
-        Whose rules run the world; its steps are made one by one, for they are watched.
+    The engine, event, auto or batched, is that whose rules run the world; steps are made one by one, for they are
+    watched.
 
-    Returns
-    -------
-    dict of str to Replayed
-        By world.
-
-    Raises
-    ------
-    ContractViolation
-        If something that can be observed differs between neighbouring data sets although the noisy values are the same,
-        an exact value under noise moves by more than was charged for, or noise or samples are not what releases say.
-    LimitReached
-        If a run takes longer than it may.
+    Raises `ContractViolation` if something that can be observed differs between neighbouring data sets although the
+    noisy values are the same, an exact value under noise moves by more than was charged for, or noise or samples are
+    not what releases say; `LimitReached` if a run takes more seconds of processor time than it may.
     """
 
     def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:

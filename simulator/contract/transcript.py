@@ -38,14 +38,8 @@ class TooLarge(Exception):
 class Recording:
     """A watch that takes note of a run and changes nothing; sentences call agents by names, or else by their indices.
 
-    Attributes
-    ----------
-    steps : list of Step
-        In the order in which they were made.
-    draws : dict of int to list of Draw
-        By agent, in the order in which they were made.
-    constants : dict of str to Any
-        What the protocol has prepared from records and treats as public, by name.
+    Its ``steps`` are in order, as are each agent's ``draws``; ``constants`` are what the protocol has prepared from
+    records and treats as public, by name.
     """
 
     def __init__(self, names: Sequence[int | str] | None = None) -> None:

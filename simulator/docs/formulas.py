@@ -34,8 +34,6 @@ TOKEN = re.compile(
 def latex(text: str) -> str | None:
     r"""Turn a formula in plain letters into LaTeX; None for what is none, such as a sentence.
 
-    Examples
-    --------
     >>> latex("x_i(t+1) = sum_j w_ij x_j(t) - alpha y_i(t)")
     'x_{i}(t+1) = \\sum_{j} w_{ij} x_{j}(t) - \\alpha  y_{i}(t)'
     >>> latex("a round of messages")
@@ -57,8 +55,6 @@ def latex(text: str) -> str | None:
 def set_in(text: str) -> str:
     """A cell of a table in Markdown, with the formula that it begins with set as one.
 
-    Examples
-    --------
     >>> set_in("z_e = (f_i + f_j) / 2: `settle`")
     '{math}`z_{e} = (f_{i} + f_{j}) / 2`: `settle`'
     """

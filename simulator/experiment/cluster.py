@@ -36,13 +36,7 @@ PATIENCE = 2.0
 
 @final
 class GivenCluster(Elsewhere):
-    """Workers of a scheduler that somebody else has started; what dask would log about them is said in a sentence.
-
-    Parameters
-    ----------
-    address : str
-        ``tcp://host:8786`` or ``tls://host:8786``.
-    """
+    """Workers of a scheduler that somebody else has started; what dask would log about them is said in a sentence."""
 
     deaths: ClassVar[int] = MOST_DEATHS  # dask has tried again by itself
 

@@ -40,14 +40,8 @@ def prove(
 ) -> None:
     """Find out about the contract of every protocol that is to be run, and let the experiment know.
 
-    Parameters
-    ----------
-    queue : sequence of PlannedRun
-        The first runs in each world stand for those with other seeds.
-    workers : Workers
-        Who executes the runs: what kills a process there shall not kill this one here.
-    on_check : callable, optional
-        Told of every run whose protocol is about to be checked.
+    The first runs in each world stand for those with other seeds; `on_check` is told of each whose protocol is about to
+    be checked, by those who execute the runs: what kills a process there shall not kill this one here.
     """
     alike: dict[str, list[PlannedRun]] = {}
     for planned in queue:
@@ -111,18 +105,10 @@ def judge(experiment: Experiment, run: Run) -> Verdict:
 
 
 def to_replay(experiment: Experiment, worlds: Sequence[PlannedRun]) -> list[PlannedRun]:
-    """Worlds in which a protocol is replayed, as many as the experiment admits.
+    """Worlds, of runs with the same protocol and parameters, in which it is replayed, as many as the experiment admits.
 
-    Parameters
-    ----------
-    worlds : sequence of PlannedRun
-        A run in each, all with the same protocol and parameters.
-
-    Returns
-    -------
-    list of PlannedRun
-        That of the largest world, the longest, one with every topology, every task and both together, then the others
-        in their order.
+    That of the largest world, the longest, one with every topology, every task and both together, then the others in
+    their order.
     """
     sizes, scenarios = RunSizes(experiment), [planned.run.point.scenario for planned in worlds]
     memory = [sizes(planned.run)[1] for planned in worlds]

@@ -5,23 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from rich.console import Console
+
+from ...agents.suggestions import counted
+from ..language.fitting import naming_fields
 from ..limits.memory import expected_bytes
 from ..network.graphs import describe, graph_line
 from ..storage.files import json_text
 from ..storage.store import Store
 from ..world.watchdog import size as in_bytes
 from ..world.watchdog import used_memory
-from .plan import Experiment, Run, naming_fields, plan, wake_ups
+from .plan import Experiment, Run, plan, wake_ups
 from .preflight import preflight
 from .run_once import is_there
 from .time_left import processes_of
 from .tuning import settled, trial_experiment
 from .workers import Jobs
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 FOLDER_BYTES = 8_000
 """Bytes of a run's folder, besides its trace and the scenario in its manifest."""
@@ -46,13 +46,7 @@ class Estimate:
 
 
 def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> None:
-    """Print what would be run and an estimate of its memory and disk.
-
-    Parameters
-    ----------
-    jobs : int or "auto"
-        Processes that will share the work.
-    """
+    """Print what would be run and an estimate of its memory and disk, where so many processes share the work."""
     held = used_memory()  # before there are data, which a run's memory has in it
     stages: list[tuple[str, Estimate]] = []
     trials = trial_experiment(experiment)
@@ -63,8 +57,8 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
     scenario, first = experiment.loaded.scenario, next(experiment.runs())
     task, graph = experiment.data(first)
     lines = [
-        f"{scenario.scenario}: {_count(len(scenario.protocols), 'protocol')}, "
-        f"{_count(len(experiment.loaded.points), 'grid point')}, {_count(len(scenario.seed_pairs()), 'seed')}; "
+        f"{scenario.scenario}: {counted(len(scenario.protocols), 'protocol')}, "
+        f"{counted(len(experiment.loaded.points), 'grid point')}, {counted(len(scenario.seed_pairs()), 'seed')}; "
         "nothing was run or written",
         *(f"{name}{_runs(stage)}" for name, stage in stages),
         f"task: {task.name}, {task.agents} agents, dimension {task.dimension}, {len(task.train.labels)} training rows",
@@ -143,14 +137,10 @@ def _there(experiment: Experiment, runs: Sequence[Run]) -> list[bool]:
 
 def _runs(stage: Estimate) -> str:
     alike = "" if stage.distinct == stage.runs else f", {stage.distinct} of them different"
-    return f"{_count(stage.runs, 'run')}{alike}; {stage.there} are there, {stage.distinct - stage.there} to run"
+    return f"{counted(stage.runs, 'run')}{alike}; {stage.there} are there, {stage.distinct - stage.there} to run"
 
 
 def _needs(stages: Sequence[Estimate], held: int, processes: int) -> str:
     each = "" if processes == 1 else f" in each of {processes} processes"
     memory, disk = max(stage.memory for stage in stages), sum(stage.disk for stage in stages)
     return f"memory about {in_bytes(memory + held)}{each}; disk about {in_bytes(disk)}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

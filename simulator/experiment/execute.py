@@ -12,6 +12,7 @@ from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, Step
 from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
 from ..engine.selection import Engine, run_exactly, run_together
+from ..language.fitting import naming_fields
 from ..network.graphs import describe
 from ..observers import needs_log
 from ..recording.message_log import MessageLog
@@ -21,7 +22,7 @@ from ..storage.provenance import code_version, commit, libraries
 from ..world.step_form import Rewind, asked_form
 from ..world.watchdog import one_thread
 from ..world.world import World
-from .plan import Experiment, Run, naming_fields
+from .plan import Experiment, Run
 from .run_warnings import RunWarnings
 
 FAILURES: dict[str, type[HushnetError]] = {
@@ -38,17 +39,8 @@ TOGETHER = 50
 def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None] | None = None) -> RunResult:
     """Run, whatever comes of it: a run that ends in one of `FAILURES` keeps what was recorded.
 
-    Parameters
-    ----------
-    run : Run
-        One of its runs.
-    on_sample : callable, optional
-        Called with the world at every record instant.
-
-    Raises
-    ------
-    HushnetError
-        If the run is not admissible or does not fit into this machine.
+    `on_sample` is called with the world at every record instant. Raises `HushnetError` if the run is not admissible or
+    does not fit into this machine.
     """
     began, worked = time.perf_counter(), time.process_time()
     with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"):
@@ -64,19 +56,9 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
 def execute_together(
     experiment: Experiment, runs: Sequence[Run], on_sample: Callable[[World], None] | None = None
 ) -> list[RunResult]:
-    """Run several side by side; each result is that of `execute`, with its part of the time that all take.
+    """Run several of one protocol side by side; each result is that of `execute`, with its part of the time of all.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-        Of one protocol.
-    on_sample : callable, optional
-        Called with one of the worlds at every record instant.
-
-    Raises
-    ------
-    Apart
-        If they have to be run one by one.
+    Raises `Apart` if they have to be run one by one.
     """
     began, worked = time.perf_counter(), time.process_time()
     with naming_fields(runs[0].protocol), one_thread(), np.errstate(all="ignore"):

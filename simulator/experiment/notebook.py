@@ -22,13 +22,7 @@ def in_notebook() -> bool:
 
 
 def shown_progress(experiment: Experiment, workers: Workers) -> dict[str, Callable[..., None]]:
-    """Callbacks of `perform` that show a line of progress in a notebook; empty elsewhere.
-
-    Parameters
-    ----------
-    workers : Workers
-        Who makes the runs.
-    """
+    """Callbacks of `perform` that show a line of progress in a notebook; empty elsewhere."""
     if not in_notebook():
         return {}
     from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]

@@ -39,15 +39,8 @@ them down takes at most that share of the time."""
 def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = None, **changes: Any) -> Collection:
     """Run what is not there yet of a scenario's runs, and return all of them as they are on disk.
 
-    Parameters
-    ----------
-    **changes
-        Fields of `RunOptions` that differ from it.
-
-    Raises
-    ------
-    HushnetError
-        As `hushnet.simulator.run`, which wraps what this returns.
+    Changes are fields of `RunOptions` that differ from it. Raises as `hushnet.simulator.run`, which wraps what this
+    returns.
     """
     options = replace(options or RunOptions(), **changes)
     loaded = options.load(source)
@@ -71,35 +64,16 @@ def perform(
 ) -> list[HushnetError]:
     """Run everything that is not there yet, save each run when it ends, and index what belongs to the experiment.
 
-    Where the scenario asks for tuning, that comes first, and the experiment's scenario is then the tuned one.
+    Where the scenario asks for tuning, that comes first, and the experiment's scenario is then the tuned one. Workers,
+    from `start_workers`, can perform several experiments; by default this process does. `on_run` is told what became of
+    every run, `on_check` of a run in whose world the privacy contract of its protocol is about to be checked, and
+    `on_advice` each sentence of `preflight` about what nothing forbids; only where this process executes runs is
+    `on_start` told of each before it begins, and `on_sample` called with the world at every record instant.
 
-    Parameters
-    ----------
-    workers : Workers, optional
-        Who executes the runs, from `start_workers`; this process by default. They can perform several experiments.
-    on_start : callable, optional
-        Told of every run before it begins; only where this process executes them.
-    on_run : callable, optional
-        Told what became of every run.
-    on_sample : callable, optional
-        Called with the world at every record instant; only where this process executes the runs.
-    on_check : callable, optional
-        Told of a run when the privacy contract of its protocol is about to be checked in its world.
-    on_advice : callable, optional
-        Given each sentence of `preflight` about what nothing forbids.
-
-    Returns
-    -------
-    list of HushnetError
-        One for every run that ended in one of `FAILURES` or failed, in the experiment's order.
-
-    Raises
-    ------
-    InputError, OutOfResources
-        If runs are not admissible, or do not fit into this machine: before any run starts, as far as data and graph
-        tell. Those that were complete are kept.
-    KeyboardInterrupt
-        With a sentence that says how many runs are known to be there.
+    Returns an error for every run that ended in one of `FAILURES` or failed, in the experiment's order. Raises
+    `InputError` or `OutOfResources` if runs are not admissible, or do not fit into this machine, before any run starts
+    as far as data and graph tell; those that were complete are kept. A `KeyboardInterrupt` says how many runs are known
+    to be there.
     """
     if not _index_of(Store(experiment.folder)).items() >= shown(experiment.loaded.scenario).items():
         try:
@@ -176,7 +150,6 @@ def _failure(experiment: Experiment, planned: PlannedRun, outcome: RunOutcome) -
 
 
 def _index_of(store: Store) -> dict[str, Any]:
-    """The index, if there is one that can be read; else nothing."""
     with suppress(InputError):
         return store.index()
     return {}

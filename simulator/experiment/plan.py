@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +27,7 @@ from ...protocols.user_files import is_file
 from ..contract.verdict import SHIPPED, Verdict
 from ..engine.selection import Engine, Name, engine_for, is_ready
 from ..language.checking import nets_of
+from ..language.fitting import naming_fields
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.scenario import Scenario
 from ..language.yaml_source import Source
@@ -94,10 +94,7 @@ where none has been compiled, which takes about as long as so many wake-ups."""
 def wake_ups(scenario: Scenario, agents: int | None = None) -> float:
     """Wake-ups that are expected in a run; infinite where that is not known.
 
-    Parameters
-    ----------
-    agents : int, optional
-        By default those of which the scenario tells by itself.
+    Agents are by default as many as the scenario tells by itself.
     """
     agents, stop, found = agents or scenario.task.outline().agents, scenario.stop, [math.inf]
     if agents is None:  # data that nobody has read yet say how many there are
@@ -420,14 +417,3 @@ def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:
     for name, (run, places) in found.items():
         by_data.setdefault(run.data_key, []).append(PlannedRun(name, run, tuple(places)))
     return [planned for group in by_data.values() for planned in group]
-
-
-@contextmanager
-def naming_fields(protocol: str) -> Iterator[None]:
-    """Errors of a protocol name fields of its own; give them their place in the scenario."""
-    try:
-        yield
-    except InputError as error:
-        if error.field and error.field[0] not in Scenario.model_fields:
-            raise InputError(str(error), field=("protocols", protocol, *error.field)) from error
-        raise

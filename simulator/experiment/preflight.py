@@ -10,13 +10,13 @@ of links, each as expensive as a list of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.quantity import Quantity
 from ...protocols.base import Problem
 from ...protocols.noise import unit_of
-from ..language.fitting import check_protocol
+from ..language.fitting import check_protocol, naming_fields
 from ..language.loading import GridPoint, locate, locate_at
 from ..limits.limit_objectives import check_measured, check_objectives, side_by_side
 from ..network.churn import churn
@@ -26,35 +26,19 @@ from ..network.randomness import stable_ids
 from ..observers import parties_of
 from ..recording.privacy_statement import delta_warnings
 from .execute import message_log
-from .plan import Run, naming_fields
+from .plan import Experiment, PlannedRun, Run
 from .run_once import is_there
-
-if TYPE_CHECKING:
-    from .plan import Experiment, PlannedRun
 
 Check = tuple[tuple[Any, ...], Callable[[], object]]
 """What a check depends on beside the data, and the check, which raises an `InputError`."""
 
 
 def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozenset[str] = frozenset()) -> list[str]:
-    """Check everything that runs are made of.
+    """Check everything that runs are made of, and advise on what nothing forbids: deltas that promise little.
 
-    Parameters
-    ----------
-    queue : sequence of PlannedRun
-        Those with the same data stand together.
-    but : frozenset of str
-        Keys of protocols whose parameters are not known yet.
-
-    Returns
-    -------
-    list of str
-        Sentences about what nothing forbids: a delta that promises little on these data.
-
-    Raises
-    ------
-    InputError, OutOfResources
-        If something is not admissible, or does not fit into this machine; with the point's own value.
+    In the queue, runs with the same data stand together; `but` has keys of protocols whose parameters are not known
+    yet. Raises `InputError` or `OutOfResources` if something is not admissible, or does not fit into this machine, with
+    the point's own value.
     """
     words = _Words()
     data, seen, advice = None, set(), dict[str, None]()
@@ -135,7 +119,6 @@ class _Kinds:
 
 
 def _first(point: GridPoint, protocol: str) -> Run:
-    """The first repetition of a protocol at a point."""
     return Run(point, protocol, *next(iter(point.scenario.seed_pairs())))
 
 

@@ -36,13 +36,7 @@ CONTEXT = multiprocessing.get_context("spawn")
 
 @final
 class OwnProcesses(Elsewhere):
-    """Workers in processes of their own on this machine, started when there is something to do.
-
-    Parameters
-    ----------
-    jobs : int
-        Processes at most.
-    """
+    """Workers in processes of their own on this machine, so many at most, started when there is something to do."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs, self._wanted = jobs, 1

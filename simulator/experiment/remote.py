@@ -75,10 +75,7 @@ def pack(content: object) -> bytes:
 def work(context: WorkerContext, packed: bytes) -> list[RunOutcome]:
     """Execute a stack of runs, packed; there are no outcomes if nobody waits for them any more.
 
-    Raises
-    ------
-    HushnetError
-        Why no further run makes sense.
+    Raises a `HushnetError` that says why no further run makes sense.
     """
     complain_plainly()
     with _one_at_a_time, contained():

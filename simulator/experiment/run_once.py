@@ -61,17 +61,9 @@ class RunOutcome:
 def run_once(
     experiment: Experiment, planned: PlannedRun, on_sample: Callable[[World], None] | None = None
 ) -> RunOutcome:
-    """Make sure that a run is in the store.
+    """Make sure that a run is in the store; `on_sample` is called with the world at every record instant.
 
-    Parameters
-    ----------
-    on_sample : callable, optional
-        Called with the world at every record instant.
-
-    Raises
-    ------
-    HushnetError
-        If the scenario, the data or this machine does not admit the run: others would fare no better.
+    Raises `HushnetError` if the scenario, the data or this machine does not admit it: others would fare no better.
     """
     store, run_id = Store(experiment.folder, experiment.token), None
     began, worked, compiled = time.perf_counter(), time.process_time(), seconds_spent()

@@ -29,13 +29,7 @@ class _Magnitudes:
 
 
 class RunWarnings:
-    """Looks at a run when it is recorded; at its end, `of` has something to say or not.
-
-    Parameters
-    ----------
-    on_sample : callable, optional
-        Somebody else who looks.
-    """
+    """Looks at a run when it is recorded, as somebody else may; at its end, `of` has something to say or not."""
 
     def __init__(self, on_sample: Callable[[World], None] | None = None) -> None:
         self.on_sample = on_sample

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.input_files import beside, read_bytes
@@ -24,9 +24,7 @@ from ..storage.documents import LeftOut, read_document
 from ..storage.files import checksum, file_checksum, json_text, own_bytes, put_folder, writing, yaml_text
 from ..storage.provenance import files_of, named_paths, published_paths
 from ..storage.user_code import source_files
-
-if TYPE_CHECKING:
-    from .plan import Experiment
+from .plan import Experiment
 
 FOLDER = "origin"
 LEFT_OUT = "left-out.json"
@@ -38,13 +36,7 @@ PUBLISHED = "is a published data set"
 
 
 def keep_sources(experiment: Experiment) -> None:
-    """Write what an experiment is made from, as a whole or not at all.
-
-    Raises
-    ------
-    OutOfResources, InputError
-        If it cannot be written.
-    """
+    """Write what an experiment is made from, as a whole or not at all."""
     loaded, folder = experiment.loaded, experiment.folder / FOLDER
     contents, left_out = _kept(experiment)
     contents["scenario.yaml"] = _written(loaded.source.name, loaded.source.data).encode()
@@ -78,18 +70,11 @@ def left_out(folder: Path) -> list[dict[str, Any]]:
 
 
 def left_out_contents(folder: Path) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
-    """Files of the experiment's own that were not copied to an origin.
+    """Files of the experiment's own that were not copied to an origin, and entries of `left_out` that have none.
 
-    Returns
-    -------
-    contents, absent : dict of str to bytes, and list of dict
-        By their normal path from the scenario's folder, which may begin with ``..``; and entries of `left_out` that
-        have none: published data sets, folders of too many files, and what the scenario names by its whole path.
-
-    Raises
-    ------
-    InputError
-        If one is not there any more, or is another file now.
+    Those are by their normal path from the scenario's folder, which may begin with ``..``; these are published data
+    sets, folders of too many files, and what the scenario names by its whole path. Raises `InputError` if a file is not
+    there any more, or is another file now.
     """
     contents: dict[str, bytes] = {}
     absent: list[dict[str, Any]] = []
@@ -108,10 +93,7 @@ def left_out_contents(folder: Path) -> tuple[dict[str, bytes], list[dict[str, An
 def brought(folder: Path, value: Any) -> Any:
     """A scenario's fields, with what an origin has no copy of at the place where it was read.
 
-    Raises
-    ------
-    InputError
-        If it is not there any more, or is another file now.
+    Raises `InputError` if it is not there any more, or is another file now.
     """
     places = {entry["path"]: entry for entry in left_out(folder)}
 

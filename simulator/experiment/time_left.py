@@ -31,14 +31,8 @@ class TimeLeft:
     points of its protocol span a factor of `SPAN`, a line through them says where between those bounds the time of a
     run is that has no more than `SPAN` times their work, and no less than such a part of it.
 
-    Parameters
-    ----------
-    runs : mapping of Key to int
-        How many runs each protocol has at each grid point.
-    processes : int
-        How many runs go on at once; may change.
-    work : mapping of Key to float, optional
-        Work of a run in any unit, positive; 1 where none is given.
+    So many runs each protocol has at each grid point, and so many processes, which may change, go on at once. Work is
+    in any unit, positive; 1 where none is given.
     """
 
     def __init__(self, runs: Mapping[Key, int], processes: int = 1, work: Mapping[Key, float] | None = None) -> None:
@@ -88,16 +82,8 @@ class TimeLeft:
     def seconds_after(self, gone: float, *, begun: Sequence[Key] = (), share: float = 0.0) -> Bounds | None:
         """The time left so many seconds after the last run has ended: those that go on have worked for as long.
 
-        What is left of them is never taken to be less than a tenth of a run, for nobody knows why one takes longer.
-
-        Parameters
-        ----------
-        gone : float
-            Seconds.
-        begun : sequence of Key
-            Runs that this process makes side by side now, each by its key.
-        share : float
-            Share of these that is done, in [0, 1]; 0 if that is unknown.
+        What is left of them is never taken to be less than a tenth of a run, for nobody knows why one takes longer. Of
+        the runs that this process has begun and makes side by side a share in [0, 1] is done; 0 if that is unknown.
         """
         if begun and share >= KNOWN:
             others = self._left - Counter(begun)
@@ -122,7 +108,6 @@ class TimeLeft:
         return sum(left for left in self._left.values() if left > 0)
 
     def _going(self) -> int:
-        """Number of runs that go on at once."""
         return min(max(self.processes, 1), self.runs())
 
 
@@ -146,8 +131,6 @@ def time_left(runs: Iterable[Run], processes: int = 1) -> TimeLeft:
 def in_words(seconds: float) -> str:
     """A duration, as exact as a guess is: ``8 s``, ``3 min``, ``2 h 10 min``.
 
-    Examples
-    --------
     >>> [in_words(seconds) for seconds in (0.2, 8.4, 61.0, 200.0, 7830.0)]
     ['1 s', '8 s', '60 s', '3 min', '2 h 10 min']
     """
@@ -162,8 +145,6 @@ def in_words(seconds: float) -> str:
 def range_in_words(bounds: Bounds) -> str:
     """Two durations, or about one where they are less than half apart.
 
-    Examples
-    --------
     >>> [range_in_words(bounds) for bounds in ((30.0, 40.0), (31.0, 78.0), (100.0, 700.0), (50.0, 9000.0))]
     ['about 35 s', '30 to 80 s', '2 to 12 min', '50 s to 2 h 30 min']
     """

@@ -44,12 +44,7 @@ class Trial:
 def exploded_runs(there: Collection, metric: str, statistic: str) -> set[RunKey]:
     """Return runs of trials that were far worse meanwhile than at their start and at their end.
 
-    Parameters
-    ----------
-    there : Collection
-        The trials' runs.
-    metric, statistic : str
-        What decides; where less of it is better, its curve is looked at beside the objective's gap.
+    Where less of the metric that decides is better, its curve is looked at beside the objective's gap.
     """
     trace = there.trace
     judged = (trace["metric"] == "objective") & (trace["statistic"] == "gap")
@@ -58,8 +53,7 @@ def exploded_runs(there: Collection, metric: str, statistic: str) -> set[RunKey]
     curves = trace[judged].groupby(["run", "metric"], sort=False)["value"]
     ends = np.maximum(curves.first(), curves.last())
     runs = {str(run) for run, _ in ends[(ends > 0) & (curves.max() > EXPLODED * ends)].index}
-    pairs = zip(there.runs, there.manifests, strict=True)
-    return {(m["protocol"], m["seed"], json_text(m["grid"])) for run, m in pairs if run in runs}
+    return {(m["protocol"], m["seed"], json_text(m["grid"])) for run, m in there.by_run.items() if run in runs}
 
 
 def without_exploded(tried: Sequence[Trial], exploded: set[RunKey]) -> tuple[list[Trial], list[str]]:

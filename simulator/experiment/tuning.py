@@ -44,26 +44,10 @@ def trial_experiment(experiment: Experiment) -> Experiment | None:
 
 
 def choose(experiment: Experiment, perform: Callable[[Experiment], list[HushnetError]]) -> LoadedScenario:
-    """Try everything, and take what did best.
+    """Try everything, and take what did best: the scenario with the chosen values in its points, and an account.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        One that needs trials.
-    perform : callable
-        Makes sure that all runs of an experiment are there.
-
-    Returns
-    -------
-    LoadedScenario
-        The experiment's, with the chosen values in its points and an account of the choice.
-
-    Raises
-    ------
-    InputError
-        If what decides is the objective and a protocol's trials differ in what theirs is.
-    Divergence
-        If no trial of a protocol reached its end.
+    `perform` makes sure that all runs of an experiment are there. Raises `InputError` if what decides is the objective
+    and a protocol's trials differ in what theirs is, and `Divergence` if no trial of a protocol reached its end.
     """
     trials = trial_experiment(experiment)
     assert trials is not None
@@ -150,7 +134,6 @@ def in_short(tuning: Mapping[str, Any]) -> str:
 
 
 def _tried(loaded: LoadedScenario, there: Collection | None) -> Iterator[Trial]:
-    """Every trial of every protocol, in order."""
     tune = loaded.scenario.tune
     assert tune is not None
     scores = {} if there is None else _scores(tune, there)
@@ -167,12 +150,11 @@ def _scores(tune: TuneParameters, there: Collection) -> dict[tuple[str, int, str
     """The metric that decides, at the end of every run that reached it or over it, by protocol, seed and grid point."""
     read = mean_values if tune.over_the_run else final_values
     values = read(there, *_measure(tune, there)).set_index("run")["value"]
-    pairs = zip(there.runs, there.manifests, strict=True)
-    return {(m["protocol"], m["seed"], json_text(m["grid"])): float(values.get(run, math.nan)) for run, m in pairs}
+    runs = there.by_run.items()
+    return {(m["protocol"], m["seed"], json_text(m["grid"])): float(values.get(run, math.nan)) for run, m in runs}
 
 
 def _measure(tune: TuneParameters, there: Collection) -> tuple[str, str]:
-    """Metric and statistic of the trace that decide."""
     metric = there.manifests[0]["task"]["metric"] if tune.metric == VALIDATION else tune.metric
     return metric, METRICS[metric].judged_by
 

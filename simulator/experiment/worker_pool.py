@@ -105,18 +105,9 @@ class AsNeeded(Workers):
 def start_workers(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
     """The workers that somebody asks for.
 
-    Parameters
-    ----------
-    jobs : int or "auto"
-        Processes on this machine; 1 is this process, ``auto`` as many as processors and memory admit where that is
-        faster.
-    scheduler : str, optional
-        Address of a dask scheduler whose workers are used instead, ``tcp://host:8786`` or ``tls://host:8786``.
-
-    Raises
-    ------
-    InputError
-        If the number of processes is none.
+    On this machine 1 is this process, ``auto`` as many as processors and memory admit where that is faster; instead,
+    the workers of a dask scheduler (``tcp://host:8786`` or ``tls://host:8786``). Raises `InputError` if the number is
+    none.
     """
     if scheduler is not None:
         from .cluster import GivenCluster

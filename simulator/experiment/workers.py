@@ -27,17 +27,8 @@ class Workers(ABC):
     ) -> Outcomes:
         """Execute every run that is not there yet; gives (its rank, what became of it) in order of completion.
 
-        Parameters
-        ----------
-        queue : sequence of PlannedRun
-            See `hushnet.simulator.experiment.plan.plan`.
-        on_start, on_sample : callable, optional
-            Told of a run before it begins, and of its world at every record instant, where this process makes it.
-
-        Raises
-        ------
-        HushnetError
-            If something does not admit further runs; what was complete is kept.
+        Where this process makes a run, somebody is told of it before it begins, and of its world at every record
+        instant. Raises `HushnetError` if something does not admit further runs; what was complete is kept.
         """
 
     @abstractmethod

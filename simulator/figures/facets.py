@@ -50,7 +50,6 @@ def _check_kinds(collection: Collection, spec: Spec) -> None:
 
 
 def _parts(collection: Collection, spec: Spec) -> Iterator[tuple[str, Collection, Spec]]:
-    """Title, runs and specification of every panel."""
     facet = spec.get("facet")
     protocols = [key for key in chosen(collection, spec) if key != spec.get("baseline")]
     if isinstance(facet, list | tuple):

@@ -26,7 +26,7 @@ from .axis_ends import BrokenAxis, ends_around, show
 from .figure_words import axis_label, series_label, value_label
 from .intervals import extent, interval
 from .lines import Entries, Panels
-from .numbers import Plot, Spec, by_seed, chosen, finals, level_of, require_points, seeds_of, single_runs, within_of
+from .numbers import Plot, Spec, by_seed, chosen, finals, level_of, require_points, single_runs, within_of
 from .series_style import series_styles
 
 if TYPE_CHECKING:
@@ -70,13 +70,12 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     require_points(values, f"{metric} and {x}", protocols)
     within = within_of(metric, statistic, spec), range_of(x)
     pieces, reached_at, paid, matters = [], [], [], set()
-    seeds = seeds_of(collection)
     for _, runs in series(values, protocols, []):
         # A run whose protocol does not depend on what is swept stands at several places of the grid.
         runs = runs.assign(base=runs["run"].str.partition("#")[0]).drop_duplicates("base")
         paths = [path for path in collection.grid if runs[path].nunique(dropna=False) > 1]
         matters |= set(paths)
-        points, *by_run = _points(runs.assign(seed=runs["run"].map(seeds)), paths, within, level)
+        points, *by_run = _points(runs.assign(seed=runs["run"].map(collection.seeds)), paths, within, level)
         pieces.append(points)
         reached_at.append(by_run[0])
         paid.append(by_run[1])
@@ -157,7 +156,7 @@ def _costs(collection: Collection, x: str) -> Mapping[str, float]:
         worst = collection.agents.groupby("run")[x].max().to_dict() if x in collection.agents else {}
         stated = {
             run: float(manifest["privacy"][entry])
-            for run, manifest in zip(collection.runs, collection.manifests, strict=True)
+            for run, manifest in collection.by_run.items()
             if manifest.get("privacy") and manifest["privacy"].get(entry) is not None
         }
         return {**worst, **stated}

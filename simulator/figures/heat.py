@@ -28,13 +28,7 @@ FEW = 64
 
 
 def numbers(collection: Collection, spec: Spec) -> Plot:
-    """One value per cell.
-
-    Returns
-    -------
-    Plot
-        Columns ``x, row, protocol, mean, low, high, n``; a cell without runs is left out.
-    """
+    """One value per cell, in columns ``x, row, protocol, mean, low, high, n``; a cell without runs is left out."""
     x, row = swept(collection, str(spec["x"])), swept(collection, str(spec["rows"]), field="rows")
     protocols, level = chosen(collection, spec), level_of(spec.get("interval", "95%"))
     metric, statistic, values = finals(collection, spec)

@@ -50,8 +50,6 @@ def interval(values: ArrayLike, within: Range = ANY, level: float | None = 0.95)
     mean m and half-width h of Student's t interval (the delta method). They agree with m -+ h to first order in h and
     contain the mean; what they do not do is reach the end of the range unless all runs are there.
 
-    Examples
-    --------
     >>> found = interval([0.97, 0.99, 0.999, 0.9], (0, 1))
     >>> [round(float(number), 3) for number in (found.mean, found.low, found.high)]
     [0.965, 0.771, 0.996]

@@ -129,7 +129,7 @@ def select(collection: Collection, at: Mapping[str, Any]) -> Collection:
 
 def subset(collection: Collection, runs: set[str]) -> Collection:
     """Some of the runs of a collection."""
-    kept = [(run, m) for run, m in zip(collection.runs, collection.manifests, strict=True) if run in runs]
+    kept = [(run, m) for run, m in collection.by_run.items() if run in runs]
     return replace(
         collection,
         trace=collection.trace[collection.trace["run"].isin(runs)],
@@ -199,7 +199,7 @@ def finals(collection: Collection, spec: Spec) -> tuple[str, str, Frame]:
     else:
         metric, statistic = resolve(collection, y, spec.get("statistic") or None)
         values = final_values(collection, metric, statistic)
-    values = values.assign(seed=values["run"].map(seeds_of(collection)))
+    values = values.assign(seed=values["run"].map(collection.seeds))
     if spec.get("baseline") is not None:
         values = with_baseline(collection, values, spec, ["seed", *collection.grid])
         if spec.get("wins"):
@@ -240,11 +240,6 @@ def by_seed(places: Sequence[Any], runs: Frame, column: str = "value") -> Frame:
             name = f"{name}'"  # the same seed once more, at the same place
         found[name][row] = value
     return pd.DataFrame(found)
-
-
-def seeds_of(collection: Collection) -> dict[str, int]:
-    """Seed of every run."""
-    return {run: m["seed"] for run, m in zip(collection.runs, collection.manifests, strict=True)}
 
 
 class NothingToDraw(NothingRecorded):

@@ -18,7 +18,7 @@ def run_of(collection: Collection, spec: Spec) -> tuple[str, dict[str, Any]]:
     Raises `InputError` if there is none with the seed that it asks for.
     """
     protocol, seed = chosen(collection, spec)[0], spec.get("seed")
-    mine = [(r, m) for r, m in zip(collection.runs, collection.manifests, strict=True) if m["protocol"] == protocol]
+    mine = [(r, m) for r, m in collection.by_run.items() if m["protocol"] == protocol]
     found = [(run, manifest) for run, manifest in mine if seed is None or manifest["seed"] == seed]
     if not found:
         seeds = [str(manifest["seed"]) for _, manifest in mine]

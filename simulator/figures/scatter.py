@@ -10,24 +10,21 @@ from ..analysis.aggregate import series
 from ..analysis.results import Collection
 from .figure_words import axis_label, series_label, value_label
 from .lines import Entries, Panels
-from .numbers import Plot, Spec, chosen, minus_baseline, require_points, seeds_of, with_baseline
+from .numbers import Plot, Spec, chosen, minus_baseline, require_points, with_baseline
 from .series import agent_column, size_classes
 from .series_style import series_styles
 
 
 def numbers(collection: Collection, spec: Spec) -> Plot:
-    """One row per agent, seed and protocol.
+    """One row per agent, seed and protocol: ``x, protocol, agent, seed, value, class_x, class_mean`` and one per split.
 
-    Returns
-    -------
-    Plot
-        Columns ``x, protocol, agent, seed, value, class_x, class_mean`` and one per split: the value is the agent's own
-        metric less that of the same agent in the baseline's run of the same seed, the class has about a sixth of all.
+    The value is the agent's own metric less that of the same agent in the baseline's run of the same seed, the class
+    has about a sixth of all.
     """
     metric, x, protocols = agent_column(collection, str(spec["y"])), str(spec["x"]), chosen(collection, spec)
     agents = collection.agents[collection.agents["run"].isin(collection.complete)]
     agents = agents.assign(
-        value=agents[metric], x=agents[x].astype(np.float64), seed=agents["run"].map(seeds_of(collection))
+        value=agents[metric], x=agents[x].astype(np.float64), seed=agents["run"].map(collection.seeds)
     )
     gains = minus_baseline(with_baseline(collection, agents, spec, ["seed", "agent", *collection.grid]))
     gains = gains[gains["protocol"].isin(protocols) & gains["value"].notna()]

@@ -24,7 +24,6 @@ from .numbers import (
     finals,
     level_of,
     require_points,
-    seeds_of,
     single_runs,
     swept,
     within_of,
@@ -100,7 +99,7 @@ def plot_of(kind: str, x: str, named: Any, collection: Collection, spec: Spec, s
     if not collection.complete.intersection(samples["run"]) and known["x"].nunique() < 2:
         samples = samples[:0]  # all broke off where they began
     require_points(samples, metric, protocols)
-    samples = samples.assign(seed=samples["run"].map(seeds_of(collection)))
+    samples = samples.assign(seed=samples["run"].map(collection.seeds))
     splits = [path for path in collection.grid if path != x and samples[path].nunique(dropna=False) > 1]
     within = within_of(metric, statistic, spec)
     if within == ANY and str(spec.get("log")) in ("y", "both") and (samples["value"].dropna() > 0).all():

@@ -102,8 +102,6 @@ def literals(annotation: Any) -> list[Any]:
 def words(annotation: Any) -> str:
     """Return the values that a type allows, in words; empty if there are none for it.
 
-    Examples
-    --------
     >>> words(float | list[int] | None)
     'a number or a list of whole numbers'
     """

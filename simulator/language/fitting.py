@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ...agents.authors import returned
@@ -150,12 +151,19 @@ def _check_model(task: TaskKind, protocol: type[Protocol], parameters: ProtocolP
 def check_protocols(scenario: Scenario, classes: Sequence[tuple[str, type[Protocol]]]) -> None:
     """`check_protocol` for protocols of a scenario by their keys, with the field's place in the scenario."""
     for key, protocol in classes:
-        try:
+        with naming_fields(key):
             check_protocol(scenario, protocol, scenario.protocols[key])
-        except InputError as error:
-            if error.field and error.field[0] not in Scenario.model_fields:
-                raise InputError(str(error), field=("protocols", key, *error.field)) from error
-            raise
+
+
+@contextmanager
+def naming_fields(protocol: str) -> Iterator[None]:
+    """Errors of a protocol name fields of its own; give them their place in the scenario."""
+    try:
+        yield
+    except InputError as error:
+        if error.field and error.field[0] not in Scenario.model_fields:
+            raise InputError(str(error), field=("protocols", protocol, *error.field)) from error
+        raise
 
 
 def _check_record(scenario: Scenario) -> None:

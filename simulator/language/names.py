@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from ...agents.durations import DURATION, SECONDS, seconds_in
 from ...agents.parameters import Count
 
-__all__ = ["EACH_ONCE", "MAX_SEEDS", "Count", "Duration", "Key", "Memory", "Name", "Seed", "given"]
+__all__ = ["EACH_ONCE", "MAX_SEEDS", "Count", "Duration", "Key", "Memory", "Name", "Seed"]
 
 
 def _matching(pattern: str, what: str) -> AfterValidator:
@@ -30,15 +30,6 @@ def _some(duration: str) -> str:
 
 def _for_editors(pattern: str) -> Any:
     return Field(json_schema_extra={"pattern": f"^(?:{pattern})$"})
-
-
-def given(*fields: str, how: str = "anyOf") -> Any:
-    """Configuration of a model of which some of these fields, or with ``oneOf`` a single one, has to be given.
-
-    It is for the schema; the model's own validator says it in words.
-    """
-    one = [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in fields]
-    return {"json_schema_extra": {how: one}}
 
 
 EACH_ONCE: Any = {"uniqueItems": True}

@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from ...agents.parameters import Id, Parameters
-from .names import given
+from ...agents.parameters import Id, Parameters, given
 
 EVERYONE, EAVESDROPPER, NEIGHBOURS, AGENTS = "everyone", "eavesdropper", "neighbours", "agents"
 

@@ -18,7 +18,7 @@ from pydantic import (
 
 from ...agents.availability import Always, AvailabilityParameters
 from ...agents.errors import InputError
-from ...agents.parameters import Interval, Parameters, Positive
+from ...agents.parameters import Interval, Parameters, Positive, given
 from ...agents.suggestions import require, suggestion
 from ...agents.tasks import TaskParameters
 from ...protocols.base import ProtocolParameters
@@ -35,7 +35,7 @@ from .figure_parameters import Figure, check_figures, check_style
 from .figure_style import FigureStyle
 from .limit_parameters import LimitParameters
 from .message_window import MessageWindow
-from .names import EACH_ONCE, MAX_SEEDS, Count, Duration, Key, Name, Seed, given
+from .names import EACH_ONCE, MAX_SEEDS, Count, Duration, Key, Name, Seed
 from .observer_parameters import Observers
 from .sweep_parameters import SweepParameters
 from .sweeps import Axis, axes

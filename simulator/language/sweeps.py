@@ -60,8 +60,6 @@ def expand(path: str, field: Keys = ()) -> list[str]:
 
     Raises `InputError` with the field where it is written if braces stand for something else, or list nothing.
 
-    Examples
-    --------
     >>> expand("protocols.{cd,admm}.mu"), expand("network.loss")
     (['protocols.cd.mu', 'protocols.admm.mu'], ['network.loss'])
     """
@@ -151,8 +149,6 @@ def _check_overlap(found: Sequence[Axis]) -> None:
 def clash(paths: Sequence[str]) -> tuple[int, int] | None:
     """The ranks of two paths about the same field, of which one leads to the other; None if there are none.
 
-    Examples
-    --------
     >>> clash(["network.latency", "network.loss", "network.latency.mean"])
     (0, 2)
     """

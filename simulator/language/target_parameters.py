@@ -8,11 +8,11 @@ from typing import ClassVar
 from pydantic import ConfigDict, Field, model_validator
 
 from ...agents.errors import FieldError
-from ...agents.parameters import Parameters
+from ...agents.parameters import Parameters, given
 from ...agents.suggestions import require
 from ..metrics import METRICS
 from ..metrics.metric import names_of
-from .names import Key, given
+from .names import Key
 
 
 class TargetParameters(Parameters):

@@ -117,8 +117,6 @@ class Source:
 def has(data: Any, key: str | int) -> bool:
     """True if a mapping has a key, or a list an index.
 
-    Examples
-    --------
     >>> has({"a": 1}, "a"), has([1], 1)
     (True, False)
     """
@@ -130,8 +128,6 @@ def has(data: Any, key: str | int) -> bool:
 def dotted(keys: Keys) -> str:
     """A part's name for people: ``protocols.cd.mu``, ``figures[0].y``.
 
-    Examples
-    --------
     >>> dotted(("figures", 0, "y"))
     'figures[0].y'
     """
@@ -316,8 +312,6 @@ class _Reader:
 def show(value: Any) -> str:
     """A value as the user may have written it, cut to 60 characters.
 
-    Examples
-    --------
     >>> show(True), show(None), show([1, "a"])
     ('true', 'null', "[1, 'a']")
     """

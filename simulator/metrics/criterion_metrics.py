@@ -32,15 +32,7 @@ def _of_sums(criterion: Criterion, table: Table, sums: NDArray[np.float64]) -> N
 
 
 def size_bins(samples: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
-    """Up to five bins of agents by the size of their data, with about as many agents each.
-
-    Returns
-    -------
-    list of str
-        Names of the bins, smallest sizes first.
-    (n,) int64
-        The bin of each agent.
-    """
+    """Names of up to five bins by the size of data, with about as many agents each, and the (n,) bin of each agent."""
     edges = np.unique(np.quantile(samples, [0, 0.2, 0.4, 0.6, 0.8, 1.0], method="nearest"))
     lows, tops = edges[:-1], np.append(edges[1:-1] - 1, edges[-1])
     if len(edges) == 1:

@@ -68,12 +68,7 @@ class Reading:
     def row_sums(self, name: str, table: Table, number: Callable[[Array, Array], Array]) -> Array:
         """(n,) sums over agents' own rows at their models, which are there; see `hushnet.agents.objectives.row_sums`.
 
-        Parameters
-        ----------
-        name : str
-            Under which they are kept.
-        number : callable
-            ``number(scores, labels)``: a number of each row.
+        They are kept under the name; ``number(scores, labels)`` gives a number of each row.
         """
         from ...agents.objectives.row_sums import RowSums
 
@@ -153,13 +148,7 @@ OWN: dict[str, Metric] = {}
 
 
 def register(metric: Metric) -> Metric:
-    """Make a metric known by its name.
-
-    Raises
-    ------
-    ValueError
-        If the name is taken by something that hushnet counts.
-    """
+    """Make a metric known by its name; raises ValueError if that is taken by something that hushnet counts."""
     if metric.name in AXES:
         raise ValueError(f"the name {metric.name!r} is taken by an axis; choose a new one.")
     return METRICS.add(metric.name, metric, maker=metric.compute or metric.quantity)
@@ -214,13 +203,8 @@ def more_is_better(name: str) -> bool | None:
 def range_of(name: str, statistic: str = "") -> Range:
     """Smallest and largest value that a metric or an axis can have; of what nobody knows (a user's own), any.
 
-    Parameters
-    ----------
-    name, statistic : str
-        As in the trace. The gap of an objective is at least 0 as long as agents have one model.
+    Names are as in the trace. The gap of an objective is at least 0 as long as agents have one model.
 
-    Examples
-    --------
     >>> range_of("accuracy"), range_of("objective", "gap"), range_of("./mine.py:measure")
     ((0.0, 1.0), (0.0, inf), (-inf, inf))
     """

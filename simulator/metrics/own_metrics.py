@@ -17,22 +17,9 @@ def own_metric(
 ) -> Callable[[Function], Function]:
     """Describe a function of a `Snapshot` that is recorded as a metric; to be used as a decorator.
 
-    Parameters
-    ----------
-    label : str
-        For axes and tables.
-    unit : str
-        Behind the label.
-    better : {"more", "less"} or None
-        Its direction, for tables and wins; None where neither is better.
+    The label is for axes and tables, with the unit behind it. Which direction is better is for tables and wins; None
+    where neither is. Raises ValueError if there is no label, or ``better`` is something else.
 
-    Raises
-    ------
-    ValueError
-        If there is no label, or ``better`` is something else.
-
-    Examples
-    --------
     >>> @own_metric("spread of the models", unit="m", better="less")
     ... def spread(snapshot):
     ...     return float(snapshot.models.std())

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
-from ...agents.parameters import Id, Parameters, Size
+from ...agents.parameters import Id, Parameters, Size, given
 from ...agents.tasks.task import Task
 from ...protocols.attacks import Attack, AttackParameters
 from .randomness import Draws
@@ -22,11 +22,7 @@ CHOICES = ("share", "agents", "highest_degree")
 class AdversaryParameters(Parameters):
     """Byzantine agents, by exactly one of share, agents and highest_degree, and their attack; all others are honest."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        json_schema_extra={
-            "oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in CHOICES]
-        }
-    )
+    model_config: ClassVar[ConfigDict] = ConfigDict(**given(*CHOICES, how="oneOf"))
 
     attack: AttackParameters = Field(examples=[{"kind": "sign_flip"}])
     """What byzantine agents send in place of honest messages."""

@@ -134,14 +134,9 @@ class PeriodicClock(RenewalClock):
 
 
 class RecordedClock(Clock):
-    """Given wake-ups, once or over and over.
+    """Given wake-ups, those of each of n agents rising and multiples of 2^-30, once or over and over.
 
-    Parameters
-    ----------
-    times : sequence of n sequences of float
-        Those of each agent, rising, multiples of 2^-30.
-    period : float, optional
-        Time units, a multiple of 2^-30, after which they begin anew; by default nobody wakes after the last.
+    They begin anew after a period, a multiple of 2^-30 time units; by default nobody wakes after the last.
     """
 
     has_intervals: ClassVar[bool] = False
@@ -205,13 +200,7 @@ class ClockModel(Parameters, ABC):
     """That of the clocks that it builds, see `Clock.has_intervals`."""
 
     def wakes(self, time: float, agents: int) -> float:
-        """Wake-ups of all agents that are expected before a time, at least; 0 where nothing is known, as by default.
-
-        Parameters
-        ----------
-        time : float
-            In time units.
-        """
+        """Wake-ups of all agents that are expected before a time, in time units, at least; 0 where nothing is known."""
         return 0.0
 
     def check_size(self, agents: int) -> None:
@@ -220,15 +209,7 @@ class ClockModel(Parameters, ABC):
 
     @abstractmethod
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
-        """The clocks of these agents.
-
-        Parameters
-        ----------
-        numbers : (n,) uint64
-            The agents' stable numbers, by which draws are keyed.
-        base : Path or None
-            Folder that file names are relative to.
-        """
+        """The clocks of these agents, whose stable (n,) numbers key the draws; file names are relative to the base."""
 
 
 CLOCKS = KindOf("clock", ClockModel)

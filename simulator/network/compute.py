@@ -61,22 +61,11 @@ class ComputeTime(Parameters, ABC):
     def durations(self, task: Task, base: Path | None) -> Sequence[Sequence[float]]:
         """(n,) times of each agent's successive steps on a device of speed 1, repeated after the last one.
 
-        Parameters
-        ----------
-        base : Path or None
-            Folder that file names are relative to.
+        File names are relative to the base.
         """
 
     def build(self, task: Task, numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> StepTimes:
-        """The times of these agents' steps.
-
-        Parameters
-        ----------
-        numbers : (n,) uint64
-            The agents' stable numbers, by which speeds are drawn.
-        base : Path or None
-            Folder that file names are relative to.
-        """
+        """The times of these agents' steps; stable (n,) numbers key speeds, and file names are relative to the base."""
         self.check_size(task.agents)
         speeds = rates_of(self.speed, numbers, draws, Purpose.SPEED).tolist()
         times = self.durations(task, base)

@@ -41,12 +41,7 @@ class GraphChanges(Parameters, ABC):
     ) -> Opening | None:
         """Open edges of one run; None where all of them always are.
 
-        Parameters
-        ----------
-        numbers : (n,) uint64
-            The agents' stable numbers, by which draws are keyed.
-        base : Path or None
-            Folder that file names are relative to.
+        The agents' stable (n,) numbers key the draws, and file names are relative to the base.
         """
 
 

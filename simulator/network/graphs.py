@@ -63,20 +63,14 @@ class Topology(Parameters, ABC):
     def check_size(self, agents: int) -> None:
         """Refuse a number of agents that there is no such graph of; by default none.
 
-        Raises
-        ------
-        InputError
-            With the field to change.
+        Raises `InputError` with the field to change.
         """
         return
 
     def check_task(self, outline: Outline) -> None:
         """Refuse a task that the graph cannot be made for, as far as that is known without its data.
 
-        Raises
-        ------
-        InputError
-            With the field to change.
+        Raises `InputError` with the field to change.
         """
         if self.from_profiles and not outline.profiles:
             raise InputError(
@@ -87,13 +81,7 @@ class Topology(Parameters, ABC):
 
     @abstractmethod
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        """Undirected edges of the graph, in expectation, or at least where the data decide it.
-
-        Parameters
-        ----------
-        files : Files, optional
-            Where files are, for who may look at them.
-        """
+        """Undirected edges of the graph, in expectation, or at least where the data decide it, which files may tell."""
 
     def making(self, extent: Extent, edges: float) -> float:
         """Bytes that making a graph of so many edges takes at its peak: by default networkx's, and what is packed."""
@@ -110,10 +98,7 @@ class Topology(Parameters, ABC):
     def build(self, task: Task, *, rng: np.random.Generator, base: Path | None = None) -> Graph:
         """The graph over the task's agents, checked.
 
-        Raises
-        ------
-        InputError
-            If an agent is isolated or the graph is disconnected, and this is not allowed.
+        Raises `InputError` if an agent is isolated or the graph is disconnected, and this is not allowed.
         """
         self.check_size(task.agents)
         made: Any = self.edges(task, rng=rng, base=base)

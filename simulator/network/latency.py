@@ -100,12 +100,7 @@ class Latency(Parameters, ABC):
     def links(self, ids: Sequence[int | str], base: Path | None) -> LinkDelays | None:
         """Delays that are fixed for each link of a run; by default they are drawn, and there are none.
 
-        Parameters
-        ----------
-        ids : sequence of int or str
-            The user's ids of the agents.
-        base : Path or None
-            Folder that file names are relative to.
+        Agents have the user's ids, and file names are relative to the base.
         """
         return None
 

@@ -62,13 +62,7 @@ class LossModel(Parameters, ABC):
 
     @abstractmethod
     def begin(self, numbers: NDArray[np.uint64], draws: Draws) -> LossProbabilities:
-        """The losses of one run.
-
-        Parameters
-        ----------
-        numbers : (n,) uint64
-            The agents' stable numbers.
-        """
+        """The losses of one run, of agents with these stable (n,) numbers."""
 
 
 LOSS_MODELS = KindOf("loss process", LossModel)

@@ -110,8 +110,6 @@ def draw_many(key0, key1, a, many, c, purpose, transmission):  # pragma: no cove
 def quantise(duration: float) -> float:
     """Round a duration to the nearest multiple of 2^-30 time units.
 
-    Examples
-    --------
     >>> quantise(0.1) == round(0.1 * 2**30) / 2**30
     True
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from ..language.message_window import FATES
 from ..network.churn import churn
 from ..rules.copy_paths import copies_among, find, first_reads
+from ..storage.files import Frame
 from ..tables.allocation import zeros
 from ..tables.effects import DEPARTED, FATE_DELIVERED, FATE_OVERTAKEN, WOKE
 from ..tables.round_table import durations
 from ..tables.run import NOTE
-
-if TYPE_CHECKING:
-    from ..storage.files import Frame
-    from ..world.world import World
+from ..world.world import World
 
 Ranks = NDArray[np.int64]
 Times = NDArray[np.float64]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
+from ...agents.graph import Graph
 from ...agents.suggestions import suggestion
 from ...protocols.privacy.composition import gaussian_epsilons
 from ...protocols.privacy.mechanisms import mechanism_of
@@ -23,18 +24,16 @@ from ..language.observer_parameters import (
     ObserverParameters,
     ObservingParty,
 )
+from ..network.setting import Setting
+from ..recording.message_log import few
+from ..storage.files import Frame
+from ..world.world import World
 from .data_flow import releases_heard
 from .deliveries import Deliveries
 from .linear_check import mistake_of
 from .linear_view import linear_view
 from .release_record import ReleaseRecord
 from .walk_bound import Walk
-
-if TYPE_CHECKING:
-    from ...agents.graph import Graph
-    from ..network.setting import Setting
-    from ..storage.files import Frame
-    from ..world.world import World
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -86,12 +85,9 @@ class Learned:
     def table(self, world: World) -> Frame:
         """Return a table of all pairs.
 
-        Returns
-        -------
-        DataFrame
-            Columns ``against`` (the group), ``observer`` (an agent's name or empty), ``agent``, ``distance`` (edges of
-            the graph from the observer's nearest end; -1 where there is no path), ``epsilon``, ``delta``, ``bound``,
-            and ``reconstructed``.
+        Columns are ``against`` (the group), ``observer`` (an agent's name or empty), ``agent``, ``distance`` (edges of
+        the graph from the observer's nearest end; -1 where there is no path), ``epsilon``, ``delta``, ``bound``, and
+        ``reconstructed``.
         """
         names = np.array([str(one) for one in world.setting.task.ids], dtype=object)
         place, agent = np.nonzero(~np.isnan(self.epsilons))
@@ -320,7 +316,7 @@ def _party(setting: Setting, one: ObservingParty, names: list[str], rank: int, o
     def index(name: int | str, *field: str | int) -> int:
         if str(name) not in names:
             raise InputError(
-                f"there is no agent {name!r}{suggestion(str(name), names)} agents are called {_few(names)}",
+                f"there is no agent {name!r}{suggestion(str(name), names)} agents are called {few(names)}",
                 field=("observers", "against", rank, *field),
             )
         return names.index(str(name))
@@ -340,12 +336,8 @@ def _party(setting: Setting, one: ObservingParty, names: list[str], rank: int, o
     if not ends.any():
         raise InputError(
             f"agents {one.link[0]!r} and {one.link[1]!r} have no link; neighbours of {one.link[0]!r}: "
-            f"{_few([names[k] for k in graph.neighbours(a).tolist()]) or 'none'}",
+            f"{few([names[k] for k in graph.neighbours(a).tolist()]) or 'none'}",
             field=("observers", "against", rank, "link"),
         )
     ends |= (graph.tails == b) & (graph.heads == a)
     return Party(f"link {one.link[0]} - {one.link[1]}", "", np.zeros(graph.agents, dtype=bool), ends)
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])}, ..., {names[-1]}"

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...protocols.privacy.ledger import charge_of
+from ..world.world import World
 from .deliveries import Deliveries
 from .linear_view import LinearView
-
-if TYPE_CHECKING:
-    from ..world.world import World
 
 
 def mistake_of(world: World, deliveries: Deliveries, view: LinearView) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,8 @@ from numpy.typing import NDArray
 from ...protocols.linear_map import START, LinearMap
 from ...protocols.privacy.composition import gaussian_epsilons
 from ...protocols.privacy.mechanisms import GAUSSIAN, Release, mechanism_of
+from ..world.world import World
 from .deliveries import AT_START, Deliveries
-
-if TYPE_CHECKING:
-    from ..world.world import World
 
 Array = NDArray[np.float64]
 MOST_NUMBERS = 2**27

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import pandas as pd
 
+from ...protocols.privacy.mechanisms import Release
+from ...protocols.steps.peer import Peer
 from ..language.observer_parameters import ObserverParameters
+from ..storage.files import Frame
 from ..world.watchdog import one_thread
+from ..world.world import World
 from .deliveries import Deliveries, deliveries_of
 from .learned import Learned, learned, needs_log
 from .release_record import ReleaseRecord, release_record
-
-if TYPE_CHECKING:
-    from ...protocols.privacy.mechanisms import Release
-    from ...protocols.steps.peer import Peer
-    from ..storage.files import Frame
-    from ..world.world import World
 
 SoFar = tuple["Deliveries | None", "ReleaseRecord", "Learned"]
 

@@ -25,25 +25,13 @@ Array = NDArray[np.float64]
 def muffliato_bound(graph: nx.Graph, rounds: int, *, corrected: bool = False) -> Array:
     """Bound on simple gossip of values that were released once, with Gaussian noise as large as what they may move by.
 
-    mu_uv^2 is the sum, over messages t < rounds and neighbours w of v, of (W^t)_uw^2 / |(W^t)_w|^2, W with Metropolis's
-    weights (Cyffers, Even, Bellet, Massoulie 2022, arXiv 2206.05091, theorem 1), and never taken for more than that of
-    the release, 1 (the authors' code, github.com/totilas/muffliato). Noise that is larger by a factor divides mu. The
-    exact view (`hushnet.simulator.observers.linear_view`) may be above it, for the sum takes noise that messages share
-    for independent. As later work takes it for corrected, the numerator has no square (the code of Bellet et al. 2025,
+    It is an (n, n) array, mu in [0, 1] of agent u's value against agent v after so many rounds. mu_uv^2 is the sum,
+    over messages t < rounds and neighbours w of v, of (W^t)_uw^2 / |(W^t)_w|^2, W with Metropolis's weights (Cyffers,
+    Even, Bellet, Massoulie 2022, arXiv 2206.05091, theorem 1), and never taken for more than that of the release, 1
+    (the authors' code, github.com/totilas/muffliato). Noise that is larger by a factor divides mu. The exact view
+    (`hushnet.simulator.observers.linear_view`) may be above it, for the sum takes noise that messages share for
+    independent. As later work takes it for corrected, the numerator has no square (the code of Bellet et al. 2025,
     arXiv 2510.17480, ``epsilon_upper_bound``, for one release); on a path the exact view is above that.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-    rounds : int
-        At least 0.
-    corrected : bool
-        Whether the numerator has no square.
-
-    Returns
-    -------
-    (n, n) float64
-        mu in [0, 1], of agent u's value against agent v.
     """
     links, weights = _links(graph), _metropolis(graph, 1.0)
     squares, power = np.zeros_like(links), np.eye(len(links))
@@ -56,23 +44,11 @@ def muffliato_bound(graph: nx.Graph, rounds: int, *, corrected: bool = False) ->
 def token_walk_bound(graph: nx.Graph, mu: float, visits: int) -> Array:
     """Bound on a token that walks at random, averaged over its routes.
 
-    mu_uv^2 is at most 2 mu^2 T / n (log T / n - log(I - W + 1 1^T / n)_uv) for T visits of n agents, W the walk's
-    matrix with Metropolis's weights (Cyffers, Bellet, Upadhyay 2024, arXiv 2402.07471; the authors' code,
+    It is an (n, n) array, mu >= 0 of agent u against agent v, where a release at a visit has `mu`. mu_uv^2 is at most 2
+    mu^2 T / n (log T / n - log(I - W + 1 1^T / n)_uv) for T >= 1 visits of all n agents together, W the walk's matrix
+    with Metropolis's weights (Cyffers, Bellet, Upadhyay 2024, arXiv 2402.07471; the authors' code,
     github.com/totilas/DPrandomwalk, ``priv_global``), and never taken for more than that of an agent's T / n visits.
     `hushnet.simulator.observers.walk_bound` has the bound on the route that a token took.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-    mu : float
-        Of the release at a visit, >= 0.
-    visits : int
-        Of all agents together, at least 1.
-
-    Returns
-    -------
-    (n, n) float64
-        mu >= 0, of agent u against agent v.
     """
     agents = len(graph)
     values, vectors = np.linalg.eigh(np.eye(agents) - _metropolis(graph, 0.0) + 1 / agents)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,14 +23,12 @@ from ...protocols.linear_map import START
 from ...protocols.privacy.accounting import Charge, evaluate
 from ...protocols.privacy.ledger import charge_of
 from ...protocols.privacy.mechanisms import Release
+from ...protocols.steps.declarations import StepNoise
 from ...protocols.steps.step_charges import StagedAgent, Unreadable
 from ..rules.copy_paths import distinct
+from ..storage.files import Frame
+from ..world.world import World
 from .deliveries import AT_START, Deliveries
-
-if TYPE_CHECKING:
-    from ...protocols.steps.declarations import StepNoise
-    from ..storage.files import Frame
-    from ..world.world import World
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]

@@ -16,18 +16,15 @@ follow from draws. Noise of an observer's own visits is known to it, which sees 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...protocols.privacy.composition import gaussian_epsilons
 from ...protocols.privacy.mechanisms import GAUSSIAN, mechanism_of
+from ..world.world import World
 from .deliveries import AT_START, Deliveries
 from .release_record import ReleaseRecord
-
-if TYPE_CHECKING:
-    from ..world.world import World
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]

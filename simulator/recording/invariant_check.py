@@ -6,16 +6,14 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.blocks import Block, State
 from ...protocols.invariants import Instant, Invariant, NoInvariant
-
-if TYPE_CHECKING:
-    from ..world.world import World
+from ..world.world import World
 
 FLOAT32 = 1e-4
 """Largest distance, as a share of the scale, that passes for rounding where agents keep and send float32."""
@@ -69,17 +67,9 @@ class Watched:
 
 
 class InvariantCheck:
-    """The invariants of one run.
+    """The invariants of one run, that its protocol declares.
 
-    Parameters
-    ----------
-    world : World
-        Its protocol says what is to be kept.
-
-    Attributes
-    ----------
-    why_none : str or None
-        The protocol's reason for having no invariant, empty if it declares nothing; None if it has some.
+    ``why_none`` is the protocol's reason for having none, empty if it declares nothing; None if it has some.
     """
 
     def __init__(self, world: World) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,10 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ..language.message_window import FATES, MessageWindow
 from ..network.churn import churn
+from ..storage.files import Frame
 from ..tables.effects import DEPARTED, FATE_LOST, WOKE
 from ..world.notes import Notebook
-
-if TYPE_CHECKING:
-    from ..storage.files import Frame
-    from ..world.world import World
+from ..world.world import World
 
 MOST_NOTES = 20_000_000
 """Notes of a whole run at most, of 64 bytes each."""
@@ -34,26 +32,10 @@ DRAWN = ("agent", "time", "tick", "what", "rank", "value")
 
 @final
 class MessageLog(Notebook):
-    """Notebook of what a window asks for, or of everything.
+    """Notebook of what a window of agents and time asks for in `table`, or of all messages and steps of the run.
 
-    Parameters
-    ----------
-    window : MessageWindow or None
-        What `table` shows; None for a log that has no table.
-    names : sequence of int or str
-        The task's agents.
-    whole : bool
-        Whether all messages and steps of the run are noted.
-
-    Attributes
-    ----------
-    shown : (n,) bool
-        Agents of the window.
-
-    Raises
-    ------
-    InputError
-        If the window names an agent that there is not; later, if a whole run has more than `MOST_NOTES`.
+    Raises `InputError` if the window names an agent that there is not; later, if a whole run has more than
+    `MOST_NOTES`.
     """
 
     def __init__(
@@ -90,23 +72,15 @@ class MessageLog(Notebook):
         return shown | ({"draws": self.drawn()} if self._draws else {})
 
     def table(self, world: World) -> Frame:
-        """The log as rows in order of time.
+        """The log of a world at its end as rows in order of time.
 
-        Parameters
-        ----------
-        world : World
-            At its end.
-
-        Returns
-        -------
-        DataFrame
-            ``what`` (message, step or absence), ``agent`` (sender, or whose step or absence it is), ``other``
-            (receiver), ``kind`` (of message), ``start`` and ``end`` in time units (``end`` is NaN for a lost message
-            and infinite where nobody knows, as of a copy whose turn on a downlink has not come; a step reads at its
-            start and sends at its end), ``fate``, ``bytes``, ``tick`` (of the clock that a step or a message belongs
-            to; -1 of an absence and before the first one), ``caller`` (whose clock that is, where agents exchange in
-            pairs: with the two agents and the tick it names a session), and ``copy`` (how many copies of the message
-            stand before it: 1, 2, ... are repeats).
+        Columns are ``what`` (message, step or absence), ``agent`` (sender, or whose step or absence it is), ``other``
+        (receiver), ``kind`` (of message), ``start`` and ``end`` in time units (``end`` is NaN for a lost message and
+        infinite where nobody knows, as of a copy whose turn on a downlink has not come; a step reads at its start and
+        sends at its end), ``fate``, ``bytes``, ``tick`` (of the clock that a step or a message belongs to; -1 of an
+        absence and before the first one), ``caller`` (whose clock that is, where agents exchange in pairs: with the two
+        agents and the tick it names a session), and ``copy`` (how many copies of the message stand before it: 1, 2, ...
+        are repeats).
         """
         notes, shown, graph = world.transport.notes.kept(), self.shown, self._graph
         woke, sent = (notes[notes.what == what] for what in (WOKE, DEPARTED))
@@ -130,11 +104,8 @@ class MessageLog(Notebook):
     def drawn(self) -> Frame:
         """The numbers that steps of the window's agents have drawn, in order of time, agent and drawing.
 
-        Returns
-        -------
-        DataFrame
-            ``agent``, ``time`` and ``tick`` of the step, ``what`` (noise, or ranks of rows), ``rank`` of the number
-            among those of the agent's steps at that time, and ``value``.
+        Columns are ``agent``, ``time`` and ``tick`` of the step, ``what`` (noise, or ranks of rows), ``rank`` of the
+        number among those of the agent's steps at that time, and ``value``.
         """
         rows: Frame = pd.concat(self._drawn, ignore_index=True)
         kept = self.shown[rows["agent"].to_numpy(np.int64)] & rows["time"].between(self.first, self.last).to_numpy()
@@ -210,7 +181,7 @@ def _indices(wanted: int | list[int | str], names: list[str], graph: Graph) -> l
     for rank, name in enumerate(wanted):
         if str(name) not in names:
             field = ("record", "messages", "agents", rank)
-            raise InputError(f"there is no agent {name!r}; agents are called {_few(names)}", field=field)
+            raise InputError(f"there is no agent {name!r}; agents are called {few(names)}", field=field)
     return [names.index(str(name)) for name in wanted]
 
 
@@ -226,5 +197,6 @@ def _nearest(graph: Graph, count: int) -> list[int]:
     return [*found, *rest[: count - len(found)]]
 
 
-def _few(names: list[str]) -> str:
+def few(names: list[str]) -> str:
+    """Names in a sentence; of many the first three and the last."""
     return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])}, ..., {names[-1]}"

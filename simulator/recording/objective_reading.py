@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.errors import Inconsistency, InputError
 from ...agents.objectives.objectives import Models, Objective, losses_at
+from ...agents.tasks.task import Task
 from ..metrics import Reading
-
-if TYPE_CHECKING:
-    from ...agents.tasks.task import Task
-    from ..world.world import World
+from ..world.world import World
 
 BELOW = 1e-9
 """How far rounding may carry a value below the minimum, relative to 1 + its size."""
@@ -42,24 +40,11 @@ class ObjectiveReading:
         return self.objective.values_from(instants, losses)
 
     def check(self, value: float, minimum: float, reading: Reading, now: float) -> None:
-        """See that a value is not below what is said to be its minimum, by more than rounding.
+        """See that a value at a time is not below what is said to be its minimum, by more than rounding.
 
         A minimum over models that agree bounds the value at their mean; agents' own models may lie below it until they
-        agree.
-
-        Parameters
-        ----------
-        reading : Reading
-            With the models that it is the value of.
-        now : float
-            Their time.
-
-        Raises
-        ------
-        InputError
-            If squares of the rows, summed over all of them, are beyond what a float holds: no minimum is found then.
-        Inconsistency
-            If it is otherwise: the minimiser or the value is wrong.
+        agree. Raises `InputError` if squares of the rows, summed over all of them, are beyond what a float holds, where
+        no minimum is found, and `Inconsistency` if it is otherwise: the minimiser or the value is wrong.
         """
         if not self._holds_squares:
             self._check_squares()

@@ -14,22 +14,9 @@ from ...agents.authors import place
 def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., Any]) -> float:
     """A metric's value as a float; an author's mistake ends one run, as what an author's code raises does.
 
-    Parameters
-    ----------
-    value : object
-        What the metric gave: a number, or an array with one.
-    metric, statistic : str
-        Of which metric and statistic it is.
-    made_by : callable
-        The author's function, named by file and line.
+    Raises a `TypeError` that names the author's function by file and line if it is no number, nor an array with one, or
+    the statistic's name is no text.
 
-    Raises
-    ------
-    TypeError
-        If it is no number, or the statistic's name no text.
-
-    Examples
-    --------
     >>> number_of(2, "norm", "mean", len)
     2.0
     """

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from ..world.world import World
-
+from ..world.world import World
 
 TABLES = (
     "the results' own tables (trace, agents, objectives, accuracies): they are computed from raw data, without noise"
@@ -29,12 +27,7 @@ UNSEEN = (
 def not_covered(*, model_released: bool, replayed: bool) -> list[str]:
     """List what the epsilon of a run does not cover.
 
-    Parameters
-    ----------
-    model_released : bool
-        Whether the models that are judged follow from what was released.
-    replayed : bool
-        Whether it rests on a replay, as that of a custom protocol does.
+    Models that are judged may follow from what was released; an epsilon rests on a replay if the protocol is custom.
     """
     return [TABLES, *([] if model_released else [KEPT]), SHARED_NOISE, *([UNSEEN] if replayed else [])]
 
@@ -42,24 +35,13 @@ def not_covered(*, model_released: bool, replayed: bool) -> list[str]:
 def privacy_statement(
     world: World, verified_by: Literal["construction", "replay"]
 ) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return what a run claims and what can be verified, for its worst agent, and warnings about it.
+    """Return what a run claims and what can be verified at its end, for its worst agent, and warnings about it.
 
-    Parameters
-    ----------
-    world : World
-        At its end.
-    verified_by : {"construction", "replay"}
-        What an epsilon of its protocol rests on: that shipped operators alone release, or a replay.
-
-    Returns
-    -------
-    statement : dict or None
-        None without noise. ``claimed`` and ``verified`` are the largest over the agents whose data the noise is to
-        protect; ``because`` says why ``verified`` is infinite, where it is, and ``verified_by`` is None there. Where
-        only one role is protected, ``role`` names it and ``unprotected`` says, by role, what the others reveal.
-        ``unit`` and ``adjacency`` say between what data sets epsilon holds, and ``observer`` against whom.
-        ``not_covered`` says what may not be published on the strength of it.
-    warnings : list of str
+    There is no statement without noise. ``claimed`` and ``verified`` are the largest over the agents whose data the
+    noise is to protect; ``because`` says why ``verified`` is infinite, where it is, and ``verified_by``, what it rests
+    on otherwise, is None there. Where only one role is protected, ``role`` names it and ``unprotected`` says, by role,
+    what the others reveal. ``unit`` and ``adjacency`` say between what data sets epsilon holds, and ``observer``
+    against whom. ``not_covered`` says what may not be published on the strength of it.
     """
     privacy = world.protocol.privacy
     if privacy is None or not world.private:
@@ -106,17 +88,7 @@ def _unprotected(world: World, outside: NDArray[np.bool_]) -> dict[str, list[str
 
 
 def delta_warnings(delta: float, counts: NDArray[np.int64], unit: str) -> list[str]:
-    """List in a sentence why a delta is too large to promise anything, if it is.
-
-    Parameters
-    ----------
-    delta : float
-        In [0, 1).
-    counts : (n,) int64
-        Records of every agent.
-    unit : str
-        What is protected (`hushnet.protocols.privacy.mechanisms.Release.unit`).
-    """
+    """List in a sentence why a delta in [0, 1) is too large to promise anything, if it is, by agents' records."""
     records, agents = int(counts.max(initial=0)), len(counts)
     if unit == "agent":
         if delta * agents < 1:

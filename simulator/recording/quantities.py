@@ -17,17 +17,7 @@ Quantities = Mapping[str, Quantity]
 def quantities(
     reading: Reading, metrics: Iterable[Metric], own: Mapping[str, Callable[..., Any]], objective: Objective | None
 ) -> dict[str, Quantity]:
-    """Return the quantities that the metrics of a run measure, by the metrics' names in the trace.
-
-    Parameters
-    ----------
-    metrics : iterable of Metric
-        The recorded metrics.
-    own : mapping of str to callable
-        Custom metrics, by name.
-    objective : Objective or None
-        The objective that is measured.
-    """
+    """Return the quantities that the metrics of a run measure, by the metrics' names in the trace."""
     of_objective = None if objective is None else objective.quantity
     known = ((m.name, m.quantity(reading) if m.compute is not None else of_objective) for m in metrics)
     return {name: quantity for name, quantity in known if quantity is not None} | dict(_own(own))

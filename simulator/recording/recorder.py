@@ -38,7 +38,8 @@ EXPLOSION = 1e6
 """A run whose objective exceeds its start by this factor has diverged."""
 MOST_BYTES, MOST_ROWS = 2**22, 2**18
 """Bytes of models, and rows of data, that are read at once."""
-
+DELTA = 1e-5
+"""At which epsilons of protocols are read that have no delta of their own."""
 
 Head = tuple[float, int, int, float, int]
 Rows = list[tuple[str, str, float]]
@@ -48,32 +49,12 @@ Rows = list[tuple[str, str, float]]
 class Recorder:
     """Samples a run at its record instants.
 
-    Parameters
-    ----------
-    metrics : sequence of str
-        From `hushnet.simulator.metrics.recordable`.
-    own : mapping of str to callable
-        A user's own metrics by name.
-    objective : Objective, optional
-        What is measured as objective; the protocol's own by default.
-    delta : float
-        Where epsilon is read, for protocols that have no delta of their own.
-    cache_dir : Path, optional
-        Where exact minima are kept between processes.
-    protocol, seed : str, int
-        Labels of the rows.
-    on_sample : callable, optional
-        Called with the world after every sample, for progress.
-    together : int
-        Instants at most whose models are measured at once, when the last of them is over. If the objective turns out
-        to have exploded before, the run has to be made again, with a recorder of one.
+    It measures the objective that it is given, or else the protocol's own; exact minima are kept in a folder between
+    processes. At most ``together`` instants' models, one unless it is set, are measured at once, when the last of them
+    is over. If the objective turns out to have exploded before, the run has to be made again, with a recorder of one.
 
-    Attributes
-    ----------
-    invariants : InvariantCheck or None
-        Whether the run keeps what its protocol says that it keeps; None before the first sample.
-    warnings : list of str
-        What went wrong with what was measured and did not end the run.
+    Its ``invariants`` tell whether the run keeps what its protocol says that it keeps, None before the first sample;
+    its ``warnings`` are what went wrong with what was measured and did not end the run.
     """
 
     def __init__(
@@ -82,16 +63,14 @@ class Recorder:
         *,
         own: Mapping[str, OwnMetric] | None = None,
         objective: Objective | None = None,
-        delta: float = 1e-5,
         cache_dir: Path | None = None,
         protocol: str = "",
         seed: int = 0,
         on_sample: Callable[[World], None] | None = None,
-        together: int = 1,
     ) -> None:
         self.metrics, self.own, self.objective = tuple(metrics), dict(own or {}), objective
-        self.delta, self.cache_dir, self.protocol, self.seed = delta, cache_dir, protocol, seed
-        self.samples, self.on_sample, self.together = 0, on_sample, together
+        self.cache_dir, self.protocol, self.seed = cache_dir, protocol, seed
+        self.samples, self.on_sample, self.together = 0, on_sample, 1
         self.invariants: InvariantCheck | None = None
         self.warnings: list[str] = []
         self._asked = [METRICS[name] for name in dict.fromkeys(traced_by(self.metrics))]
@@ -108,12 +87,8 @@ class Recorder:
     def sample(self, world: World, *, final: bool) -> None:
         """Measure the world as it is now; the final sample replaces one at the same instant.
 
-        Raises
-        ------
-        Divergence
-            When the objective has exploded; never of a private run, for the objective is computed from raw data.
-        Rewind
-            If it had at an earlier instant.
+        Raises `Divergence` when the objective has exploded, never of a private run, for the objective is computed from
+        raw data; `Rewind` if it had at an earlier instant.
         """
         if final:
             self.catch_up(world)
@@ -134,13 +109,7 @@ class Recorder:
                 self._finish(world, now=instant)
 
     def catch_up(self, world: World) -> None:
-        """Measure the models of all instants that wait for it, where the run goes on no further.
-
-        Raises
-        ------
-        Rewind
-            If the objective had exploded.
-        """
+        """Measure the models of all instants that wait for it, where the run goes on no further; raises as `sample`."""
         self._finish(world, now=None)
 
     def trace(self) -> pd.DataFrame:
@@ -206,7 +175,6 @@ class Recorder:
         return frame
 
     def _look(self, world: World, *, final: bool) -> Reading:
-        """Return the view of the run that metrics may read now."""
         models, started, waits = world.protocol.models(world.state), world.started, self.together > 1 and not final
         if models is not None:
             models = real(models).copy() if waits else real(models).view()
@@ -218,7 +186,7 @@ class Recorder:
     def delta_of(self, world: World) -> float:
         """Delta at which a run's epsilons are read: its protocol's own, if it has one."""
         privacy = world.protocol.privacy
-        return self.delta if privacy is None else privacy.reported_delta
+        return DELTA if privacy is None else privacy.reported_delta
 
     def _check_concern(self, task: Task) -> None:
         """Refuse metrics by which a task is not judged."""
@@ -312,7 +280,6 @@ class Recorder:
             self.warnings.append(sentence)
 
     def _judge_objective(self, world: World, instant: _Instant, value: float, *, now: bool) -> None:
-        """See that the objective of an instant has not exploded."""
         if self._first_objective is None:
             self._first_objective = value
         limit = EXPLOSION * max(abs(self._first_objective), 1.0)
@@ -362,7 +329,6 @@ class _Instant:
 
 
 def _computed(metric: Metric, reading: Reading) -> Rows:
-    """All that a metric has to say of an instant."""
     name, compute = metric.name, metric.compute
     assert compute is not None
     return [(name, statistic, number_of(value, name, statistic, compute)) for statistic, value in compute(reading)]

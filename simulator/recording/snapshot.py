@@ -17,17 +17,9 @@ from ...agents.tasks.task import Task
 class Snapshot:
     """Snapshot of a run, for a metric to read; every array is read-only.
 
-    Parameters
-    ----------
-    now : float
-        Time in expected wake-ups of a rate-1 agent.
-    activations : int
-        Steps of all agents so far.
-    models : (n, p) float64 or None
-    state : State
-        Copies of all blocks.
-    honest : (n,) bool
-        Which agents send what their protocol has them send.
+    It has the time ``now`` in expected wake-ups of a rate-1 agent, steps of all agents so far as ``activations``, (n,
+    p) float64 ``models`` or None, copies of all blocks as ``state``, and in ``honest``, (n,) bool, which agents send
+    what their protocol has them send.
     """
 
     now: float

@@ -15,8 +15,6 @@ def first_difference(saved: Frame, made: Frame) -> str:
     Both traces have the columns of `hushnet.simulator.storage.run_folder.TRACE_SCHEMA`, in order of time. It is a part
     of a sentence; empty if all rows are equal.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> row = {"protocol": "cd", "seed": 0, "time": 1.5, "activations": 3, "messages": 9, "vectors": 9, "bytes": 72}
     >>> row |= {"metric": "objective", "statistic": "sum", "value": 0.5}

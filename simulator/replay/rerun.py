@@ -24,8 +24,8 @@ from ...agents.tasks.task import Task
 from ..contract.verdict import Verdict
 from ..engine.selection import run_exactly
 from ..experiment import FAILURES, Experiment, Run
-from ..experiment.plan import naming_fields
 from ..experiment.sources import FOLDER, brought, kept_files
+from ..language.fitting import naming_fields
 from ..language.loading import LoadedScenario, load, of_one_point
 from ..language.message_window import MessageWindow
 from ..observers import needs_log

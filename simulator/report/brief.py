@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from ..analysis.aggregate import FEWEST, data_sets
 from ..analysis.claimed_privacy import MARK, epsilon_text
 from ..analysis.labels import column_name, swept_name
 from ..analysis.results import Collection
 from ..analysis.summary import notes_on, parted, summarise, trivial_rows, with_half_width
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from rich.console import Console
-    from rich.table import Table
+from ..compare.winners import standings
+from .report_winners import sentence
 
 MOST_WARNINGS = 3
 MOST_POINTS = 3
 """Points of a sweep that have a column."""
 LONGEST_LABEL = 26
+Point = TypeVar("Point")
 
 
 def answer(collection: Collection) -> str:
     """Return who is ahead of whom, in a sentence; empty where there is nothing to compare."""
-    from ..compare.winners import standings
-    from .report_winners import sentence
-
     found = standings(collection, most=1)
     return sentence(found[0], collection.labels) if found else ""
 
@@ -37,8 +39,6 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
 
     Warnings are those of the runs; `tuned` says how parameters were chosen, if they were.
     """
-    from rich.text import Text
-
     said, frame, noted = answer(collection), summarise(collection), notes_on(collection)
     if said:
         console.print(Text(said, style="bold"))
@@ -62,19 +62,21 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
         )
 
 
-def _empty() -> Table:
-    from rich import box
-    from rich.table import Table
-
+def short_table(longest: int) -> Table:
+    """A table without rows, whose first column has protocols' labels of so many letters at most."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("protocol", overflow="fold", max_width=LONGEST_LABEL)
+    table.add_column("protocol", overflow="fold", max_width=longest)
     return table
 
 
-def _table(collection: Collection, frame: pd.DataFrame) -> Table:
-    from rich.markup import escape
+def spread(points: Sequence[Point], most: int) -> list[Point]:
+    """So many of some points at most: the first, those evenly between and the last."""
+    count = min(most, len(points))
+    return [points[round(k * (len(points) - 1) / max(count - 1, 1))] for k in range(count)]
 
-    table = _empty()
+
+def _table(collection: Collection, frame: pd.DataFrame) -> Table:
+    table = short_table(LONGEST_LABEL)
     metrics, private, runs = _metrics(frame), _is_private(frame), set(frame["n"].tolist())
     for name in [*metrics, *(["\u03b5"] if private else []), *(["n"] if len(runs) > 1 else [])]:
         table.add_column(escape(column_name(collection, *parted(name))), justify="right", no_wrap=True)
@@ -91,15 +93,12 @@ def _pivot(collection: Collection, frame: pd.DataFrame, said: str) -> Table:
 
     Of many points the first, those between and the last are shown.
     """
-    from rich.markup import escape
-
-    table = _empty()
+    table = short_table(LONGEST_LABEL)
     name = _decisive(collection, frame, said)
     rows = frame.to_dict("records")
     varying = [path for path in collection.grid if len({str(row[path]) for row in rows}) > 1] or collection.grid[:1]
     keys = list(dict.fromkeys(tuple(str(row[path]) for path in varying) for row in rows))
-    if len(keys) > MOST_POINTS:
-        keys = [keys[round(k * (len(keys) - 1) / (MOST_POINTS - 1))] for k in range(MOST_POINTS)]
+    keys = spread(keys, MOST_POINTS)
     shown = column_name(collection, *parted(name))
     table.columns[0].header = escape(f"{shown} by {', '.join(swept_name(collection, path) for path in varying)}")
     for key in keys:

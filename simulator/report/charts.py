@@ -49,16 +49,17 @@ def metric_id(pair: Pair) -> str:
     return ":".join(filter(None, pair))
 
 
-def curves(collection: Collection, grid: Grid, recording: RunRecord) -> dict[str, Any]:
+def curves(collection: Collection, grid: Grid) -> dict[str, Any]:
     """Every metric on every axis, for every series.
 
     Where there are so many series that curves would get too coarse, only a metric's usual statistic is kept; where
     that does not help, only evenly spaced series are.
     """
-    pairs, kept = recording.pairs, list[Series](grid.series)
+    pairs, kept = recorded(collection), list[Series](grid.series)
+    recording = RunRecord(collection, pairs)
     if _places(kept, pairs, recording) < PLACES[0]:
         pairs = [pair for pair in pairs if pair[1] == _usual(pair[0], pairs)]
-        recording = recording.only(pairs)
+        recording = RunRecord(collection, pairs)
     if (places := _places(kept, pairs, recording)) < PLACES[0]:
         count = max(1, len(kept) * places // PLACES[0])
         kept = [kept[rank] for rank in np.unique(np.linspace(0, len(kept) - 1, count).round().astype(int))]

@@ -6,7 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from ...agents.durations import alike
 from ...agents.errors import InputError
@@ -31,11 +36,8 @@ from ..compare.comparison_tables import (
 from ..compare.folders import gather
 from ..compare.winners import standings
 from ..storage.files import Frame
+from .brief import short_table, spread
 from .report_winners import sentence
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 ALL = "all"
 MOST_COLUMNS = 3
@@ -71,8 +73,6 @@ def compare_folders(
     the others. Raises `InputError` if a folder holds no runs, there is nothing to compare or no pair of runs that
     reached their end, or what is to be shown is not there.
     """
-    from rich.console import Console
-
     console, collection = console or Console(), gather(folders)
     comparison = compare(collection, baseline)
     if comparison.differences.empty:
@@ -124,8 +124,6 @@ def chosen(
 
 def print_short(comparison: Comparison, collection: Collection, shown: Shown, console: Console) -> None:
     """Print a sentence and a table for every measure that is shown, break-even points, and the gravest warnings."""
-    from rich.text import Text
-
     few = 0
     for found in standings(collection, most=len(shown.measures) if len(shown.measures) == 1 else 100):
         here = [place for place in found.places if all(swept_text(place.at[p]) == at for p, at in shown.at.items())]
@@ -164,13 +162,7 @@ def print_short(comparison: Comparison, collection: Collection, shown: Shown, co
 
 
 def _table(comparison: Comparison, rows: Frame, shown: Shown) -> tuple[str, Table]:
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    title = str(rows["title"].iloc[0])
-    table.add_column("protocol", overflow="fold", max_width=24)
+    table, title = short_table(24), str(rows["title"].iloc[0])
     varying = [path for path in comparison.grid if len(set(rows[path].map(swept_text))) > 1]
     across = [shown.by] if shown.by is not None else varying
     beside = [path for path in varying if path not in across]
@@ -187,8 +179,7 @@ def _table(comparison: Comparison, rows: Frame, shown: Shown) -> tuple[str, Tabl
     names = ", ".join(comparison.names[path] for path in across)
     keys = list(dict.fromkeys(tuple(swept_text(row[path]) for path in across) for row in rows.to_dict("records")))
     chosen = "" if len(keys) <= MOST_COLUMNS else f" ({MOST_COLUMNS} of {len(keys)} values; --at)"
-    if len(keys) > MOST_COLUMNS:
-        keys = [keys[round(k * (len(keys) - 1) / (MOST_COLUMNS - 1))] for k in range(MOST_COLUMNS)]
+    keys = spread(keys, MOST_COLUMNS)
     for key in keys:
         table.add_column(escape(", ".join(key)), justify="right", no_wrap=True)
     lines: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, Any]]] = {}

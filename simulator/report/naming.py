@@ -25,8 +25,6 @@ STATISTICS = {
 def metric_name(metric: str, statistic: str = "") -> str:
     """A metric in words.
 
-    Examples
-    --------
     >>> metric_name("objective", "gap"), metric_name("epsilon_verified", "worst"), metric_name("accuracy")
     ('objective gap', 'ε verified, worst agent', 'accuracy')
     """
@@ -46,8 +44,6 @@ def axis_name(collection: Collection, axis: str) -> str:
 def described(value: Any) -> str:
     """A part of a scenario in one line; what is not set is left out.
 
-    Examples
-    --------
     >>> described({"kind": "lognormal", "mean": 0.5, "sigma": 1.0, "floor": None})
     'lognormal (mean 0.5, sigma 1)'
     >>> described([10, 100])

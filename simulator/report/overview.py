@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from ...agents.suggestions import counted
 from ...protocols.user_files import is_file
 from ..analysis.claimed_privacy import claim_of
 from ..analysis.labels import words_of
@@ -202,8 +203,3 @@ def thinned(curves: dict[str, Any]) -> str:
         number = counted(curves["left_out"], "series", "series")
         text += f" {number} of the sweep have no curve here, to keep the page small."
     return text
-
-
-def counted(number: int, word: str, many: str | None = None) -> str:
-    """A number and its noun."""
-    return f"{number} {word if number == 1 else many or word + 's'}"

@@ -8,7 +8,6 @@ page shows every metric on every axis.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,16 +72,6 @@ class RunRecord:
             self._axes["epsilon"] = self._values[:, kept.index(self.epsilon)]
         self._limited = {run for run, name in enumerate(collection.runs) if name in collection.limited}
         self._finished = [manifest.get("status") == "complete" for manifest in collection.manifests]
-
-    def only(self, pairs: Sequence[Pair]) -> RunRecord:
-        """The record of some of its metrics; instants and axes are shared."""
-        fewer, kept = copy(self), list(pairs)
-        columns = [self.pairs.index(pair) for pair in kept]
-        fewer.pairs, fewer._values, fewer._started = kept, self._values[:, columns], self._started[:, columns]
-        if self.epsilon not in kept:
-            fewer.epsilon = None
-            fewer._axes = {name: values for name, values in self._axes.items() if name != "epsilon"}
-        return fewer
 
     def _held(self, values: Any, known: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Every metric's last known value at every instant, and whether there is one yet."""

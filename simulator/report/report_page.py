@@ -24,7 +24,6 @@ from . import charts, overview, reproduction
 from .choices import choices
 from .grid import Grid
 from .privacy import observed_rows, privacy_rows, unprotected
-from .recording import RunRecord
 from .report_comparison import comparison
 from .report_runs import pictures, runs
 from .report_winners import METHOD, winners
@@ -106,8 +105,7 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
     apart = set_apart(collection)
     first = collection.manifests[0]["scenario"]
     name = str(collection.index.get("scenario") or first.get("scenario") or "results")
-    recording = RunRecord(apart, charts.recorded(apart))
-    curves, finals = charts.curves(apart, grid, recording), charts.finals(apart, grid)
+    curves, finals = charts.curves(apart, grid), charts.finals(apart, grid)
     own, won = finals.pop("own"), winners(collection, grid)
     start = _start(collection, curves)
     shown = {

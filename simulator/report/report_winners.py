@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+from ...agents.suggestions import counted
 from ..analysis.results import Collection
 from ..compare.winners import Contest, Standings, standings
 from ..figures.series_style import COLOURS
 from .grid import Grid, value_text
-from .overview import counted
 
 CAUSES = {
     "open": "differences are within chance",

@@ -53,8 +53,6 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     It has numbers, text in quotes, lists, arithmetic, comparisons, names, items by ``[]`` and calls of named functions.
     Raises `InputError` if it is no such expression, or a name has no meaning.
 
-    Examples
-    --------
     >>> evaluate("2 * scale['low'] + 1", {"scale": {"low": 3}})
     7
     """
@@ -70,8 +68,6 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
 def filled(text: str, names: Mapping[str, Any]) -> str:
     """Return text with every ``{expression:format}`` replaced by its value; a format as Python's, by default ``g``.
 
-    Examples
-    --------
     >>> filled("{2 * x:.1f} of {who}", {"x": 1.0, "who": "all"})
     '2.0 of all'
     """

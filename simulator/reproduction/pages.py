@@ -89,7 +89,7 @@ class Report:
     def manifests(self) -> list[Any]:
         """Manifests of the runs behind the page, each once."""
         known = [section.runs.collection for section in self.sections if section.runs]
-        return [*{run: m for runs in known for run, m in zip(runs.runs, runs.manifests, strict=True)}.values()]
+        return [*{run: m for runs in known for run, m in runs.by_run.items()}.values()]
 
     def count(self) -> Counter[Verdict | None]:
         """Claims by verdict; None counts those that were not measured."""
@@ -170,8 +170,6 @@ def save_pictures(runs: Runs, figure: PaperFigure, folder: Path, *, suffix: str 
 def number_text(number: Number) -> str:
     """A number with its half-width, to the digits that it deserves.
 
-    Examples
-    --------
     >>> number_text(Number("accuracy", 0.89123, 0.0042, 5))
     '0.8912 ± 0.0042'
     >>> number_text(Number("epsilon", float("inf"), high=1.0, claimed=True, at_least=3.2))
@@ -187,8 +185,6 @@ def number_text(number: Number) -> str:
 def margin_text(number: Number) -> str:
     """What is asked of a number.
 
-    Examples
-    --------
     >>> margin_text(Number("difference", 0.1, low=0.0))
     '> 0'
     >>> margin_text(Number("RMSE", 0.95, low=0.93, high=0.97))

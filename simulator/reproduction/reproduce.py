@@ -118,35 +118,17 @@ def reproduce(
     jobs: Jobs = 1,
     say: Callable[[str], None],
 ) -> list[Failure]:
-    """Run what a name means, as far as it is not there yet, and write the pages of the papers concerned.
+    """Run what a name means, by default everything, as far as it is not there yet, and write the papers' pages.
 
-    Raises `InputError` if the name is unknown, or the number of processes is none.
+    The name is that of a paper or a figure. Quick runs have fewer seeds and smaller problems; full ones also figures of
+    large designs, which otherwise are run by their name only. ``more_seeds`` adds those that would decide what is
+    undecided, once, as far as they are no more than `MOST_MORE`; not of quick runs, which decide nothing. All seeds are
+    raised by ``anew``: runs and pages are in a folder of their own then, with a list of the verdicts that move in
+    ``moved.md``, and what is undecided with the ones or the others gets more seeds in both. Results are the same
+    whatever the number of processes.
 
-    Parameters
-    ----------
-    name : str, optional
-        A paper or a figure; everything by default.
-    quick : bool
-        Fewer seeds and smaller problems.
-    full : bool
-        Also the figures of large designs, which otherwise are run by their name only.
-    more_seeds : bool
-        Also the seeds that would decide what is undecided, once, as far as they are no more than `MOST_MORE`; not of
-        quick runs, which decide nothing.
-    anew : int
-        What all seeds are raised by. Runs and pages are in a folder of their own then, with a list of the verdicts that
-        move in ``moved.md``; what is undecided with the ones or the others gets more seeds in both.
-    results, data_dir : Path
-        Where runs and pages go, and where data sets are.
-    jobs : int or "auto"
-        How many processes execute the runs of all figures, see `start_workers`; the results are the same.
-    say : callable
-        Told one line at a time what is going on.
-
-    Returns
-    -------
-    list of Failure
-        Figures that failed, or of which runs diverged or stalled.
+    Returns the figures that failed, or of which runs diverged or stalled. Raises `InputError` if the name is unknown,
+    or the number of processes is none.
     """
     chosen, place = select(papers, name, full=full), Place(results, quick, anew, data_dir)
     places = [replace(place, anew=0), place] if anew and not quick else [place]

@@ -217,8 +217,8 @@ class Runs:
 
     def _results(self, key: str, at: Point | None = None) -> list[RunResult]:
         asked, complete = self.manifests(key, at), self.collection.complete
-        named = zip(self.collection.runs, self.collection.manifests, strict=True)
-        return [store_of(self.collection).load(run) for run, m in named if run in complete and m in asked]
+        known = self.collection.by_run.items()
+        return [store_of(self.collection).load(run) for run, m in known if run in complete and m in asked]
 
     def _best(self, key: str, metric: str, path: str) -> tuple[Any, dict[Any, Any]]:
         values, sign = self.values(path), self._sign(metric, key)
@@ -237,8 +237,7 @@ class Runs:
             raise InputError(f"no finished run of {key} recorded {metric}{_at(point)}")
         if open_paths := [path for path in self.collection.grid if rows[path].nunique() > 1]:
             raise InputError(f"{metric} of {key} depends on {', '.join(open_paths)}")
-        named = zip(self.collection.runs, self.collection.manifests, strict=True)
-        return rows.assign(seed=rows["run"].map({run: manifest["seed"] for run, manifest in named}))
+        return rows.assign(seed=rows["run"].map(self.collection.seeds))
 
     def _sign(self, metric: str, *keys: str) -> int:
         """Return 1 if more of a metric is better, else -1, of protocols whose numbers are of one kind."""

@@ -70,10 +70,7 @@ def grid_table(grids: Sequence[Mapping[str, Any]]) -> pa.Table:
 def tables(name: str, entries: Sequence[Entry]) -> Iterator[pa.Table]:
     """The runs' tables of one name with run and grid columns, all of one schema, read one at a time.
 
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged, or is no trace.
+    Raises `InputError` if a file is missing or damaged, or is no trace.
     """
     grid = grid_table([entry.grid for entry in entries])
     schema = _schema(name, entries)
@@ -108,16 +105,9 @@ def names(entries: Sequence[Entry], style: Mapping[str, Any]) -> dict[str, dict[
 
 
 def write(folder: Path, entries: Sequence[Entry], style: Mapping[str, Any] | None = None) -> bool:
-    """Write the dataset as a whole or not at all, unless it is there already; returns whether it was written.
+    """Write ``results/<scenario>/dataset`` as a whole or not at all; returns False if it was there already.
 
-    Parameters
-    ----------
-    folder : Path
-        ``results/<scenario>/dataset``.
-    entries : sequence of Entry
-        In the order that its rows will have.
-    style : mapping, optional
-        Style of the scenario's figures, with ``labels`` and ``units``.
+    Its rows have the order of the entries; the style of the scenario's figures has ``labels`` and ``units``.
     """
     called = names(entries, style or {})
     if not entries or _whole(folder, entries, called):

@@ -16,19 +16,10 @@ RATIO = 1000
 
 
 def check_declared(about: pq.FileMetaData, size: int) -> None:
-    """Refuse a table by the rows and columns that it declares.
+    """Refuse a table, in a file of so many bytes, by the rows and columns that it declares.
 
-    Parameters
-    ----------
-    size : int
-        Bytes of the file.
-
-    Raises
-    ------
-    InputError
-        If it declares far more than its bytes can hold of an experiment.
-    OutOfResources
-        If it would not fit into the memory that is free now.
+    Raises `InputError` if they are far more than its bytes can hold of an experiment, and `OutOfResources` if they
+    would not fit into the memory that is free now.
     """
     rows, needed = about.num_rows, about.num_rows * about.num_columns * CELL_BYTES
     if needed <= ALWAYS_READ:

@@ -291,10 +291,7 @@ KINDS: dict[type[BaseModel], str] = {
 def read_document(model: type[BaseModel], path: Path) -> dict[str, Any]:
     """Read a JSON file that is one of `KINDS`; its infinite numbers are numbers.
 
-    Raises
-    ------
-    InputError
-        If it is missing, damaged, or somebody else's; the sentence names the file and the field.
+    Raises `InputError` if it is missing, damaged, or somebody else's; the sentence names the file and the field.
     """
     return checked(model, read_json(path), path)
 

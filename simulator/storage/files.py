@@ -45,13 +45,7 @@ IMPOSSIBLE = (errno.EISDIR, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENA
 
 
 def out_of_order(error: OSError, place: object) -> OutOfResources | None:
-    """An error of the disk, or of the machine, in one sentence; None if it is another one.
-
-    Parameters
-    ----------
-    place : object
-        Where it happened, unless the error knows better.
-    """
+    """An error of the disk, or of the machine, in one sentence with its place; None if it is another one."""
     kinds = {FULL: "make room there", REFUSING: "see that it may be written", AILING: "see to that disk or machine"}
     for numbers, remedy in kinds.items():
         if error.errno in numbers:
@@ -74,15 +68,8 @@ def writing(place: Path) -> Iterator[None]:
 def in_a_sentence(error: OSError, place: object) -> HushnetError:
     """Whatever a system says of a file or a name, in one sentence: known numbers choose words, and none is left out.
 
-    Parameters
-    ----------
-    place : object
-        Where it happened.
-
-    Returns
-    -------
-    OutOfResources or InputError
-        The latter if nothing can be put there: a part of the path is a file, or a name is too long, for instance.
+    It is an `InputError` if nothing can be put there: a part of the path is a file, or a name is too long, for
+    instance.
     """
     found = out_of_order(error, place)
     if found is not None:
@@ -104,13 +91,8 @@ def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path
 def put_folders(folders: Mapping[Path, Callable[[Path], None]], whole: Callable[[Path], bool]) -> None:
     """Make folders so that each is there as a whole or not at all; older ones are replaced at the end.
 
-    Parameters
-    ----------
-    folders : mapping of Path to callable
-        For each folder, whose parents are made, what writes the files into the one that it is given; they need not be
-        on the disk yet.
-    whole : callable
-        Whether a folder has everything; asked where somebody else has put the same one there in the meantime.
+    Parents are made. What writes a folder's files into the one that it is given need not wait for the disk; `whole` is
+    asked where somebody else has put the same folder there in the meantime.
     """
     fresh = {folder: scratch(folder) for folder in folders}
     stale = {folder: path.with_name(f"{path.name}.old") for folder, path in fresh.items()}
@@ -153,17 +135,9 @@ def remove(path: Path) -> None:
 def put_file(content: bytes, path: Path, *, within: Path | None = None) -> None:
     """Write a file so that it is there as a whole or not at all; an older one is replaced. Parents are made.
 
-    A link that a user names is followed, so that what it points at is replaced and not the link.
-
-    Parameters
-    ----------
-    within : Path, optional
-        A folder of results in which no link is followed: whoever made it may have it point at anything.
-
-    Raises
-    ------
-    InputError
-        If something stands there that is not a file, such as a folder, a device, a pipe, or links in a circle.
+    A link that a user names is followed, so that what it points at is replaced and not the link; `within` a folder of
+    results none is, for whoever made it may have it point at anything. Raises `InputError` if something stands there
+    that is not a file, such as a folder, a device, a pipe, or links in a circle.
     """
     named, path = path, Path(os.path.realpath(path))
     if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -181,13 +155,7 @@ def put_file(content: bytes, path: Path, *, within: Path | None = None) -> None:
 
 
 def no_links(path: Path, within: Path) -> None:
-    """Refuse a path that leads through a link inside of a folder of results; the folder itself may be one.
-
-    Raises
-    ------
-    InputError
-        If a part of the path below the folder is a link.
-    """
+    """Refuse a path, by an `InputError`, that has a link below a folder of results; the folder itself may be one."""
     below = path.relative_to(within).parts if path.is_relative_to(within) else ()
     for count in range(len(below)):
         part = within.joinpath(*below[: count + 1])
@@ -197,13 +165,7 @@ def no_links(path: Path, within: Path) -> None:
 
 @contextmanager
 def _ours() -> Iterator[None]:
-    """Read a file that hushnet wrote; one that may not be read is not damaged, and never to be written anew.
-
-    Raises
-    ------
-    OutOfResources
-        If it may not be read.
-    """
+    """Read a file that hushnet wrote: one that may not be read is not damaged, and never to be written anew."""
     try:
         yield
     except InputError as error:
@@ -221,15 +183,8 @@ def own_bytes(path: Path, *, most: int = MOST_BYTES) -> bytes:
 def file_checksum(path: Path, *, links: bool = False) -> str:
     """The `checksum` of a file of any size; an `InputError` if it is no regular one.
 
-    Parameters
-    ----------
-    links : bool
-        Whether a link is followed: those of users are, and hushnet's own files are none.
-
-    Raises
-    ------
-    OutOfResources
-        If nobody knows what it has: it may not be read, or the disk is in trouble.
+    Links of users are followed, and hushnet's own files are none. Raises `OutOfResources` if nobody knows what it has:
+    it may not be read, or the disk is in trouble.
     """
     with _ours(), open_regular(path, most=MOST_TABLE, links=links) as stream:
         digest = hashlib.sha256()
@@ -299,13 +254,7 @@ def _storage_type(given: pa.DataType) -> pa.DataType:
 
 
 def read_arrow(path: Path, expected: str | None = None) -> pa.Table:
-    """A parquet table, or an `InputError` that names the file.
-
-    Parameters
-    ----------
-    expected : str, optional
-        Its `checksum`; without one the pages' own are verified.
-    """
+    """A parquet table with the expected `checksum`, or else those of its pages, or an `InputError` with the file."""
     try:
         content = own_bytes(path, most=MOST_TABLE)
         if expected is not None and checksum(content) != expected:

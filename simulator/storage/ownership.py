@@ -24,24 +24,10 @@ MOST_NAMED = 3
 
 
 def claim(root: Path) -> str:
-    """Make sure that a folder is hushnet's own, and mark it.
+    """Make sure that ``results/<scenario>``, made if it is missing, is hushnet's own, and mark it; returns its token.
 
-    Parameters
-    ----------
-    root : Path
-        ``results/<scenario>``; made if it is missing.
-
-    Returns
-    -------
-    str
-        The folder's token, which stays the same as long as the folder does.
-
-    Raises
-    ------
-    InputError
-        If somebody else's files stand there; the sentence names some of them.
-    OutOfResources
-        If it cannot be written.
+    That stays the same as long as the folder does. Raises `InputError` if somebody else's files stand there, some of
+    which the sentence names, and `OutOfResources` if it cannot be written.
     """
     if root.exists() and not root.is_dir():
         raise InputError(f"{root}: cannot be written (it is not a folder); choose another place")
@@ -77,13 +63,7 @@ def token(root: Path) -> str | None:
 
 
 def check_still(root: Path, expected: str) -> None:
-    """Refuse to write where the folder that was claimed does not stand any more.
-
-    Raises
-    ------
-    InputError
-        If the folder was moved, removed or replaced since.
-    """
+    """Refuse to write, by an `InputError`, where the folder that was claimed was moved, removed or replaced since."""
     _check_marker(root)
     if token(root) != expected:
         raise InputError(

@@ -39,33 +39,13 @@ def run_id(
     libraries: dict[str, str],
     form: str,
 ) -> str:
-    """Name of a run: a hash of everything that decides its numbers.
+    """Name of a run, 16 hexadecimal digits: a hash of everything that decides its numbers.
 
-    Parameters
-    ----------
-    resolved : dict
-        The scenario with all defaults filled in and the grid point's values set. What is in `PRESENTATION` does not
-        count, nor do labels and the other protocols, but for the one whose objective is measured; so adding one keeps
-        finished runs.
-    protocol : str
-        Key of the run's protocol.
-    seed : int or sequence of int
-        All that fixes the run's draws: with separate data and run seeds, both.
-    code_version : str
-        From `code_version`.
-    plugin_source : str or None
-        A hash of the code of the protocols and metrics that come from outside the package.
-    data_fingerprint : str
-        Hash of the task's data, the graph and all files that the scenario names.
-    libraries : dict of str
-        From `libraries`.
-    form : str
-        In which form the scenario asks for steps, see `hushnet.simulator.world.step_form`.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits.
+    The resolved scenario has all defaults filled in and the grid point's values set. What is in `PRESENTATION` does not
+    count, nor do labels and the other protocols, but for the one whose objective is measured; so adding one keeps
+    finished runs. The seed is all that fixes draws: with separate data and run seeds, both. The plug-in's source is a
+    hash of protocols and metrics from outside the package, the fingerprint one of data, graph and all files that the
+    scenario names, and the form the one in which it asks for steps, see `hushnet.simulator.world.step_form`.
     """
     scenario = _deciding(resolved, protocol)
     identity = [scenario, protocol, seed, code_version, plugin_source, data_fingerprint, libraries, form]
@@ -73,28 +53,12 @@ def run_id(
 
 
 def named_files(resolved: dict[str, Any], protocol: str, base: Path) -> dict[str, str]:
-    """The checksums of all files that a run reads by a path: data, edges, traces, matrices, recorded clocks.
+    """SHA-256 of all files that a run reads by a path, as the scenario gives it.
 
-    A field of the name ``path`` says where a file, or a folder of files, is, whichever kind of thing has it.
-
-    Parameters
-    ----------
-    resolved, protocol
-        As for `run_id`.
-    base : Path
-        Folder that paths in the scenario are relative to.
-
-    Returns
-    -------
-    dict of str
-        SHA-256 by path, as the scenario gives it, with a file's place in a folder behind it; what is not there is left
-        out, and so are folders of more than `MOST_FILES` files and published data sets, which may be huge and whose
-        tasks sum them.
-
-    Raises
-    ------
-    InputError
-        If one is too large to be read by whatever reads it.
+    A file's place in a folder stands behind it. A field of the name ``path`` says where a file, or a folder of files,
+    is, whichever kind of thing has it. What is not there is left out, and so are folders of more than `MOST_FILES`
+    files and published data sets, which may be huge and whose tasks sum them. Raises `InputError` if one is too large
+    to be read by whatever reads it.
     """
     return {
         spelled: _content_hash(file, *_version_of(file))

@@ -62,17 +62,13 @@ class RunResult:
 def write_runs(results: Mapping[Path, RunResult]) -> None:
     """Write runs by their folders so that each is there as a whole or not at all; older ones are replaced at the end.
 
-    Raises
-    ------
-    ValueError
-        If a further table has a name that is no name or is taken, or if a manifest could not be read again.
+    Raises `ValueError` if a further table has a name that is none or is taken, or a manifest could not be read again.
     """
     fill = {folder: partial(_fill, result) for folder, result in results.items()}
     put_folders(fill, lambda there: state(there) == "complete")
 
 
 def _fill(result: RunResult, fresh: Path) -> None:
-    """Write the files of a run into a folder."""
     for name in result.extras:
         if name in TABLES or not re.fullmatch("[a-z_]+", name):
             raise ValueError(f"{name!r} cannot be the name of a further table")
@@ -107,10 +103,7 @@ def state(folder: Path) -> State:
 def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """The manifest as it was given, and the checksums of the tables' files by name.
 
-    Raises
-    ------
-    InputError
-        If it is missing, unreadable or not as it was written.
+    Raises `InputError` if it is missing, unreadable or not as it was written.
     """
     path = folder / "manifest.json"
     manifest = read_document(Manifest, path)
@@ -121,13 +114,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def read_run(folder: Path) -> RunResult:
-    """Read a run back.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged; the sentence names it.
-    """
+    """Read a run back; raises an `InputError` that names the file if one is missing or damaged."""
     manifest, checksums = read_manifest(folder)
     names = dict.fromkeys([*TABLES, *(name.removesuffix(".parquet") for name in checksums)])
     files = {name: f"{name}.parquet" for name in names}

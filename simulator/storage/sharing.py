@@ -8,8 +8,6 @@ from typing import Any
 class Shared:
     """Keeps equal parts of documents once, as long as it is there itself.
 
-    Examples
-    --------
     >>> shared = Shared()
     >>> first, second = (shared.of({"seed": seed, "task": {"agents": 3, "rate": 1.0}}) for seed in (0, 1))
     >>> first["task"] is second["task"], second
@@ -22,10 +20,7 @@ class Shared:
     def of(self, document: dict[str, Any]) -> dict[str, Any]:
         """An equal document whose parts are the same objects as equal parts of earlier ones: to be read, not changed.
 
-        Parameters
-        ----------
-        document : dict
-            Of mappings with texts as keys, lists, texts, numbers, truth values and None, as JSON has them.
+        It is of mappings with texts as keys, lists, texts, numbers, truth values and None, as JSON has them.
         """
         return {self._part(key): self._part(item) for key, item in document.items()}
 

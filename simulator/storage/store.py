@@ -62,13 +62,7 @@ class Store:
     """From `claimed`: what is saved goes into just that folder, and nowhere if it has been moved since."""
 
     def claimed(self) -> Store:
-        """The same store, once it is sure that the folder is hushnet's own.
-
-        Raises
-        ------
-        InputError
-            If somebody else's files stand there.
-        """
+        """The same store, once it is sure that the folder is hushnet's own; raises like `ownership.claim`."""
         return replace(self, token=ownership.claim(self.root))
 
     @contextmanager
@@ -77,12 +71,8 @@ class Store:
 
         The kernel lets go of the lock when its process ends, however it ends. It holds between processes of one
         machine, and between machines as far as their shared file system has ``flock``: NFS does, Lustre only if it is
-        mounted with it. Where there is none, a warning says so and nothing is excluded.
-
-        Raises
-        ------
-        InputError
-            If another process holds it; the sentence names the process. Or if the folder is not hushnet's own.
+        mounted with it. Where there is none, a warning says so and nothing is excluded. Raises `InputError` if another
+        process holds it, which the sentence names, or the folder is not hushnet's own.
         """
         self._here()
         with writing(self.root):
@@ -126,15 +116,10 @@ class Store:
         return found[0]
 
     def sweep(self) -> list[str]:
-        """Remove what killed processes have left: strays and damaged graphs; only while `locked`.
+        """Remove what killed processes have left, strays and damaged graphs, and list it; only while `locked`.
 
         A stray that holds a whole run which is not there otherwise is put in its place. Runs that no index names any
-        more stay: they are results.
-
-        Returns
-        -------
-        list of str
-            What was removed, relative to the root.
+        more stay: they are results. Paths are relative to the root.
         """
         graphs, cache = self.root / "graphs", self.root / ".cache"
         places = (self.root, graphs, self.root / "figures", cache, *sorted(cache.glob("*")))
@@ -170,25 +155,15 @@ class Store:
     def save_all(self, results: Mapping[str, RunResult]) -> None:
         """Keep runs by their ids, each as a whole; needs no lock, from whatever process.
 
-        Raises
-        ------
-        OutOfResources
-            If the disk is full; nothing is left behind then.
-        InputError
-            If the folder may not be written, is not hushnet's own, or was moved since it was `claimed`.
+        Raises `OutOfResources` if the disk is full, where nothing is left behind, and `InputError` if the folder may
+        not be written, is not hushnet's own, or was moved since it was `claimed`.
         """
         self._here()
         with writing(self.root):
             run_folder.write_runs({self._run(run_id): result for run_id, result in results.items()})
 
     def load(self, run_id: str) -> RunResult:
-        """Read a run back.
-
-        Raises
-        ------
-        InputError
-            If a file is missing or damaged; the sentence names it.
-        """
+        """Read a run back; raises an `InputError` that names the file if one is missing or damaged."""
         return run_folder.read_run(self._run(run_id))
 
     def manifest(self, run_id: str) -> dict[str, Any]:
@@ -196,13 +171,7 @@ class Store:
         return run_folder.read_manifest(self._run(run_id))[0]
 
     def save_graph(self, graph: Graph) -> str:
-        """Keep a graph, once for all runs that use it; needs no lock.
-
-        Returns
-        -------
-        str
-            Its name, a hash of its edges.
-        """
+        """Keep a graph, once for all runs that use it, by a hash of its edges, which is returned; needs no lock."""
         table = edges(graph)
         name = edges_hash(table)
         if not self._graph(name).is_file():
@@ -214,10 +183,7 @@ class Store:
     def load_graph(self, name: str) -> Frame:
         """The edges of a graph, each once: ``tail``, ``head`` (positions of agents from 0), ``weight``.
 
-        Raises
-        ------
-        InputError
-            If it is missing or damaged.
+        Raises `InputError` if it is missing or damaged.
         """
         return read_table(self._graph(name))
 
@@ -234,28 +200,10 @@ class Store:
     ) -> None:
         """Say which runs make up the latest experiment and how to show them, in ``index.json``, atomically.
 
-        Parameters
-        ----------
-        scenario : str
-            Name of the scenario.
-        runs : list of str
-            Run ids, in order.
-        figures : list of dict
-            Figure specifications, see `hushnet.simulator.figures`.
-        labels : dict of str
-            Label by protocol key, in the order of the scenario, which is the drawing order.
-        time_unit : str, optional
-            Length of one expected wake-up, such as ``30 s``.
-        grids : list of dict, optional
-            Swept values by path, one for each of ``runs``; by default those of the manifests. A run whose protocol
-            does not depend on what is swept is kept once and listed at every grid point.
-        **more
-            What else readers want to know of the experiment, such as its ``target``.
-
-        Raises
-        ------
-        ValueError
-            If a run is listed twice without saying where in the grid.
+        Runs are in order, labels in that of the scenario, in which protocols are drawn. Grids are the swept values by
+        path, one for each run, by default those of the manifests: a run whose protocol does not depend on what is swept
+        is kept once and listed at every grid point. ``more`` is what else readers want to know of the experiment, such
+        as its ``target``. Raises `ValueError` if a run is listed twice without saying where in the grid.
         """
         if grids is None and len(set(runs)) < len(runs):
             raise ValueError("a run that stands for several grid points needs grids")
@@ -266,29 +214,16 @@ class Store:
             put_file(text.encode(), self.root / "index.json", within=self.root)
 
     def index(self) -> dict[str, Any]:
-        """Read the index that `write_index` wrote; empty if it was never called.
-
-        Raises
-        ------
-        InputError
-            If it is damaged, or somebody else's.
-        """
+        """The index that `write_index` wrote, empty without one; an `InputError` if it is damaged or not ours."""
         path = self.root / "index.json"
         return read_document(Index, path) if path.exists() else {}
 
     def entries(self, *, whole: bool = True) -> list[Entry]:
         """The runs of the index that are there, in its order; every run that is there where there is no index.
 
-        Parameters
-        ----------
-        whole : bool
-            Whether manifests are wanted with all that they say, or, to save memory, with the swept values and the names
-            of users' own metrics alone. Equal parts of them are the same objects.
-
-        Raises
-        ------
-        InputError
-            If a manifest is damaged.
+        Manifests have all that they say if they are wanted ``whole``, or, to save memory, the swept values and the
+        names of users' own metrics alone. Equal parts of them are the same objects. Raises `InputError` if one is
+        damaged.
         """
         index = self.index()
         there = sorted(path.parent.name for path in self.root.glob("*/manifest.json"))
@@ -310,21 +245,15 @@ class Store:
         return found
 
     def consolidate(self) -> bool:
-        """Copy the runs of the index into one dataset (`hushnet.simulator.storage.dataset`), unless it is there.
+        """Copy the runs of the index into one dataset (`hushnet.simulator.storage.dataset`); False if it is there.
 
         Its bytes depend on the runs and the index alone, not on the order in which the runs came.
-
-        Returns
-        -------
-        bool
-            Whether it was written.
         """
         self._here()
         with writing(self.root):
             return dataset.write(self.root / "dataset", self.entries(whole=False), self.index().get("style"))
 
     def _run(self, name: str) -> Path:
-        """A run's folder, which is no link."""
         no_links(self.root / name, self.root)
         return self.root / name
 

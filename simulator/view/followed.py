@@ -49,14 +49,9 @@ def listed(name: str, folder: Path) -> dict[str, Any]:
 class FollowedRuns:
     """Rows about the runs of an experiment's folder, in the order in which they were found.
 
-    Attributes
-    ----------
-    era : str
-        Changes when rows that were given are none any more: another experiment has been run there.
-    rows : list of dict
-        ``id, run, protocol, seed, grid, status, error, seconds`` and ``finals``, the last number of each metric.
-    metrics : dict of str to dict
-        Names and directions of what ``finals`` has, by ``metric:statistic``.
+    They have ``id, run, protocol, seed, grid, status, error, seconds`` and ``finals``, the last number of each metric,
+    of which ``metrics`` has names and directions by ``metric:statistic``. The ``era`` changes when rows that were given
+    are none any more: another experiment has been run there.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -156,7 +151,6 @@ _NOTHING: dict[str, Any] = {
 
 
 def _failed(entry: Mapping[str, Any], index: Mapping[str, Any]) -> dict[str, Any]:
-    """Row of a run that failed and left nothing."""
     grid = _plain_grid(entry.get("grid") or {})
     place = json_text([entry["protocol"], entry.get("seed"), grid], indent=None)
     label = (index.get("labels") or {}).get(entry["protocol"]) or entry["protocol"]

@@ -55,20 +55,10 @@ class Use(NamedTuple):
 
 
 def check_mechanism(mechanism: Noise, uses: Iterable[Use] = ()) -> None:
-    """Check that a mechanism's draws, density and loss belong together.
+    """Check that a mechanism's draws, density and loss belong together; it is not changed, and need not be registered.
 
-    Parameters
-    ----------
-    mechanism : Noise
-        It is not changed, and need not be registered.
-    uses : iterable of Use
-        Where it is looked at besides the usual scales, multipliers and dimensions: at each, or, where they are many, at
-        the extremes and some between.
-
-    Raises
-    ------
-    MechanismViolation
-        With one sentence that says what does not fit.
+    It is looked at besides the usual scales, multipliers and dimensions at these uses: at each, or, where they are
+    many, at the extremes and some between. Raises `MechanismViolation` with one sentence that says what does not fit.
     """
     for check, *place in _checks(tuple(uses)):
         check(mechanism, *place)

@@ -37,16 +37,9 @@ class Mechanism(ABC):
     """Whether what a release reveals depends on the number of coordinates that the noise was added to."""
 
     def draw(self, size: int | tuple[int, ...], scale: float, *, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw noise of a shape: none, unless a subclass has some.
+        """Draw noise of a shape, whose last axis is that of one vector: none, unless a subclass has some.
 
-        Parameters
-        ----------
-        size : int or tuple of int
-            Shape of the result; the last axis is that of one vector.
-        scale : float
-            As in `Noise.log_density`, > 0.
-        rng : numpy.random.Generator
-            The stream to draw from.
+        The scale, > 0, is as in `Noise.log_density`.
         """
         return np.zeros(size)
 
@@ -96,19 +89,11 @@ class Noise(Mechanism):
     def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
         """Upper bound on the privacy loss of one release, where the change by one record has a `length` of at most 1.
 
-        Parameters
-        ----------
-        multiplier : float
-            Noise scale over sensitivity, in (0, inf).
-        dimension : int
-            Number of coordinates that the noise was *added* to; 0 if it is not known, or if the noise entered in
-            another way (an objective that is then minimised), so that the shift may depend on what is released.
-
-        Returns
-        -------
-        Loss
-            Of a pair of distributions that dominates the noise around any two such values, whatever the direction and
-            length of the change. It never grows with the multiplier.
+        It is the loss of a pair of distributions that dominates the noise around any two such values, whatever the
+        direction and length of the change, and never grows with the multiplier, the noise scale over the sensitivity,
+        in (0, inf). The dimension is the number of coordinates that the noise was *added* to; 0 if it is not known, or
+        if the noise entered in another way (an objective that is then minimised), so that the shift may depend on what
+        is released.
         """
 
     def printed_multiplier(self, epsilon: float, delta: float) -> float:

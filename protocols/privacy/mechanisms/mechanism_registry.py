@@ -28,27 +28,14 @@ NEEDED = {
 
 
 def register(mechanism: Kind) -> Kind:
-    """Make a mechanism known by its name; a plug-in's file calls this where it defines one.
+    """Make a mechanism, usually a `Noise`, known by its name, and return it.
 
-    What it reveals counts as verified once `hushnet.protocols.privacy.mechanisms.contract.check_mechanism` has passed
-    in the same process, which the accountant sees to.
+    A plug-in's file calls this where it defines one. The same file may register its own mechanism again. What it
+    reveals counts as verified once `hushnet.protocols.privacy.mechanisms.contract.check_mechanism` has passed in the
+    same process, which the accountant sees to.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Usually a `Noise`. The same file may register its own mechanism again.
-
-    Returns
-    -------
-    Mechanism
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If it is not a `Mechanism`, or lacks a name, a norm or a method.
-    ValueError
-        If its name is taken.
+    Raises TypeError if it is not a `Mechanism`, or lacks a name, a norm or a method, and ValueError if its name is
+    taken.
     """
     if not isinstance(mechanism, Mechanism):  # pyright: ignore[reportUnnecessaryIsInstance]  # whatever a user gives
         raise TypeError(f"a mechanism is an instance of a subclass of Mechanism, not {mechanism!r}.")
@@ -87,13 +74,7 @@ def shipped(mechanism: Mechanism) -> bool:
 
 
 def mechanism_of(name: str) -> Mechanism:
-    """The mechanism of a name.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """The mechanism of a name; raises ValueError if there is none."""
     try:
         return _known[name]
     except (KeyError, TypeError):
@@ -101,13 +82,7 @@ def mechanism_of(name: str) -> Mechanism:
 
 
 def noise_of(name: str) -> Noise:
-    """The mechanism of a name, if it draws noise.
-
-    Raises
-    ------
-    ValueError
-        If there is none that does.
-    """
+    """The mechanism of a name, if it draws noise; raises ValueError if there is none that does."""
     mechanism = _known.get(name)
     if mechanism is None or not mechanism.noisy:
         raise ValueError(f"{name!r} is no mechanism that draws noise{_admissible(name, noises())}.")

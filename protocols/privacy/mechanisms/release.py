@@ -111,25 +111,12 @@ class Release:
     def perturb(
         self, vector: NDArray[np.float64], *, rng: np.random.Generator, tell: Tell | None = None
     ) -> NDArray[np.float64]:
-        """Add this release's noise to a vector; every call draws anew, and is charged when the release is sent.
+        """Add this release's noise to a (p,) vector; every call draws anew, and is charged when the release is sent.
 
         What comes out has to go out under this release (``me.send``), or be charged by ``me.disclose`` where it goes
-        out as part of something else: nothing else charges it. Raises `ValueError` if the vector has another dimension
-        than the release declares.
-
-        Parameters
-        ----------
-        vector : (p,) array
-            The exact value.
-        rng : numpy.random.Generator
-            The agent's noise stream; the watcher of a `WatchedStream` is told, and may put another value in place.
-        tell : callable, optional
-            Told the (p,) noise.
-
-        Returns
-        -------
-        (p,) array
-            A new array; or ``vector`` itself, with nothing drawn from ``rng``, if there is no noise.
+        out as part of something else: nothing else charges it. It is a new array, or the vector itself, with nothing
+        drawn, if there is no noise; of a `WatchedStream` the watcher is told, and may put another value in place.
+        Raises `ValueError` if the vector has another dimension than the release declares.
         """
         if self.dimension and vector.shape[-1:] != (self.dimension,):
             raise ValueError(f"a release of dimension {self.dimension} was given a vector of shape {vector.shape}.")
@@ -152,24 +139,10 @@ class Release:
         ``verified_sensitivity / scale`` bounds the change of both together. Charged as by `perturb`. Raises
         `ValueError` if the release declares a dimension: this noise is not added to what is released.
 
-        Parameters
-        ----------
-        solve : callable
-            ``solve(noise)`` gives the (p,) minimiser of the objective with this noise.
-        implied : callable
-            ``implied(solution)`` gives the noise that has this minimiser on these data, the inverse of ``solve``.
-        size : int
-            Coordinates of the noise.
-        rng : numpy.random.Generator
-            As of `perturb`.
-        log_jacobian : callable
-            ``log_jacobian(solution)`` gives log abs det of the derivative of ``implied``, up to what no record
-            changes: of a regularised loss, that of its Hessian. A replay compares it with a numerical derivative.
-
-        Returns
-        -------
-        (p,) array
-            The minimiser.
+        ``solve(noise)`` gives the (p,) minimiser of the objective with noise of this size, ``implied(solution)`` the
+        noise that has this minimiser on these data, and ``log_jacobian(solution)`` log abs det of the derivative of
+        ``implied``, up to what no record changes: of a regularised loss, that of its Hessian. A replay compares it with
+        a numerical derivative.
         """
         if self.dimension:
             raise ValueError("a release with noise in an objective has dimension 0: the noise is not added to it.")

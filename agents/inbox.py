@@ -43,11 +43,11 @@ class Message:
 class Inbox:
     """The inboxes of all agents, for kinds of messages of one width each, or one per sender.
 
-    ``slots`` are (kinds E,) records of what is known of a kind over a directed edge, and so are, by kind, ``known`` (the
-    version; -1: none), ``sent_at``, ``order`` among all sends (-1: never heard) and ``tick`` of the sender's clock (-1: a
-    start message; -2: never heard). ``pool`` has the (R, width) vectors of the run's versions, once for all who have
-    heard them, for rules know versions and no numbers; shorter ones end in zeros. By agent, ``pending`` has what arrived
-    since its last step (inbox ``every`` only).
+    ``slots`` are (kinds E,) records of what is known of a kind over a directed edge, and so are, by kind, ``known``
+    (the version; -1: none), ``sent_at``, ``order`` among all sends (-1: never heard) and ``tick`` of the sender's clock
+    (-1: a start message; -2: never heard). ``pool`` has the (R, width) vectors of the run's versions, once for all who
+    have heard them, for rules know versions and no numbers; shorter ones end in zeros. By agent, ``pending`` has what
+    arrived since its last step (inbox ``every`` only).
     """
 
     def __init__(

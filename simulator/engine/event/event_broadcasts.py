@@ -80,8 +80,8 @@ class EventBroadcasts(EventDriver):
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Charge and send everything that a step gave out; what nobody can hear is not sent."""
         graph, transport = self.world.setting.graph, self.transport
-        first, last = transport.plain.offsets[agent.index : agent.index + 2].tolist()
-        own = np.arange(first, last)
+        offsets: list[int] = transport.plain.offsets[agent.index : agent.index + 2].tolist()
+        own = np.arange(*offsets)
         if messages and len(transport.tables.opened):
             own = own[self.opened(agent)]
         for sent in messages:

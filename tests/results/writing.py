@@ -1,9 +1,20 @@
-"""What stands on a figure, and where."""
+"""Figures, and what stands on them, and where."""
 
 from __future__ import annotations
 
+from hushnet.simulator.figures import draw, plots
 from hushnet.simulator.figures.series_style import house_style
 from matplotlib.text import Text
+
+
+def figure_of(collection, spec):
+    with house_style():
+        return draw(collection, spec, plots(collection, spec))
+
+
+def caption(figure):
+    """The title of the legend that has one, in one line."""
+    return next(text for legend in figure.legends if (text := legend.get_title().get_text())).replace("\n", " ")
 
 
 def written(figure):

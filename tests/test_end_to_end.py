@@ -83,7 +83,7 @@ def test_every_command_does_its_part_from_another_folder(case, tmp_path, monkeyp
         "stop": "{time: 3}",
         "record": f"{{every: 1, metrics: [{metric}, epsilon]}}",
         "seeds": "2",
-        "figures": f"[{{y: {metric}, x: time}}]",
+        "figures": f"[{{y: {metric}, x: time, style: {{formats: [png]}}}}]",
         **FIELDS.get(case, {}),
     }
     author, reviewer, elsewhere = (tmp_path / name for name in ("author", "reviewer", "elsewhere"))

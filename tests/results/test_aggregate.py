@@ -21,11 +21,10 @@ from hushnet.simulator.metrics import METRICS, more_is_better
 from hushnet.simulator.metrics.metric import ANY, range_of, range_of_difference
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 from scipy import stats
 
 from .synthetic import FALSE, make_run
-from .writing import caption, figure_of
+from .writing import caption, figure_of, printed
 
 RECORDED = [
     ("objective", "value"),
@@ -293,13 +292,6 @@ def test_models_that_converge_have_no_distance_left_and_start_at_one(tmp_path):
     assert mean[1] < 1.0
 
 
-def printed(collection, width=100):
-    console = Console(width=width, record=True, file=None, quiet=False)
-    with console.capture() as capture:
-        print_summary(collection, console)
-    return capture.get()
-
-
 def test_missing_runs_do_not_count_and_infinite_ones_do():
     mean, half, n = mean_interval([[1.0, math.inf, math.nan], [3.0, 1.0, math.nan], [math.nan, 2.0, math.nan]])
     np.testing.assert_array_equal(n, [2, 3, 0])
@@ -310,10 +302,12 @@ def test_missing_runs_do_not_count_and_infinite_ones_do():
 
 def test_an_infinite_epsilon_says_why_and_who_is_not_protected(experiment):
     privacy = {**FALSE, "verified": math.inf, "because": ["the noise hides nothing"], "unprotected": {"centre": ["y"]}}
-    loud = " ".join(printed(load_all(experiment([make_run("cd_eps", privacy=privacy)]))).split())
+    loud = " ".join(
+        printed(print_summary, load_all(experiment([make_run("cd_eps", privacy=privacy)])), width=100).split()
+    )
     assert "ε claimed 0.15 < verified ∞, δ=0.0067; not verified because the noise hides nothing;" in loud
     assert "not protected: the centre (y); assumed public:" in loud
 
 
 def test_labels_are_not_read_as_markup(experiment):
-    assert "CD [bold]" in printed(load_all(experiment([make_run(label="CD [bold]")])))
+    assert "CD [bold]" in printed(print_summary, load_all(experiment([make_run(label="CD [bold]")])), width=100)

@@ -1,10 +1,19 @@
-"""Figures, and what stands on them, and where."""
+"""Figures, and what stands on them, and where; what is printed."""
 
 from __future__ import annotations
 
 from hushnet.simulator.figures import draw, plots
 from hushnet.simulator.figures.series_style import house_style
 from matplotlib.text import Text
+from rich.console import Console
+
+
+def printed(show, *given, width):
+    """What a function prints on a console of so many columns."""
+    console = Console(width=width)
+    with console.capture() as capture:
+        show(*given, console=console)
+    return capture.get()
 
 
 def figure_of(collection, spec):

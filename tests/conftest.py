@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for size, files in SIZES.items():
             if name in files and item.get_closest_marker("slow") is None:
                 item.add_marker(size)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each file is one process's: what its tests share is made once, and two seldom wait for one kernel."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log) if config.option.dist == "load" else None
 
 
 @pytest.fixture(scope="module", autouse=True)

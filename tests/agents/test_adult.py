@@ -73,16 +73,6 @@ def test_a_bad_line_is_refused_with_file_line_and_value(tmp_path, bad, message):
     assert caught.value.field == ("task", "path")
 
 
-def test_missing_data_are_refused_with_where_to_get_them(tmp_path, monkeypatch):
-    monkeypatch.delenv("HUSHNET_DATA", raising=False)
-    with pytest.raises(InputError, match=r"needs UCI Adult.*archive\.ics"):
-        Adult(kind="adult").build(rng=np.random.default_rng(0), data_dir=None)
-    (tmp_path / "adult").mkdir()
-    (tmp_path / "adult" / "adult.data").touch()
-    with pytest.raises(InputError, match=r"adult\.test: no such file.*archive\.ics"):
-        Adult(kind="adult").build(rng=np.random.default_rng(0), data_dir=tmp_path)
-
-
 def test_files_without_a_complete_row_or_with_fewer_rows_than_agents_are_refused(tmp_path):
     write(tmp_path, [line(work="?")], [])
     with pytest.raises(InputError, match="no row without a missing value"):

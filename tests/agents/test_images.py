@@ -130,10 +130,3 @@ def test_what_files_do_not_have_is_said_in_one_sentence(case, tmp_path):
     with pytest.raises(InputError, match=says) as refused:
         build(kind, tmp_path, **asked | fields)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("kind", WRITERS)
-def test_without_a_folder_the_sentence_says_how_to_get_the_data(kind, monkeypatch):
-    monkeypatch.delenv("HUSHNET_DATA", raising=False)
-    with pytest.raises(InputError, match=r"--data-dir or HUSHNET_DATA to where it is, or (put|make)"):
-        build(kind, None)

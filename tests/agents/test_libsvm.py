@@ -136,15 +136,6 @@ def test_rows_beyond_the_bounds_that_epsilons_rest_on_are_refused(tmp_path, kind
     assert caught.value.field == ("task", "path")
 
 
-def test_a_data_set_that_is_not_there_is_asked_for_in_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.delenv("HUSHNET_DATA", raising=False)
-    spec = A9a.model_validate({"kind": "a9a"})
-    with pytest.raises(InputError, match=r"set task\.path, --data-dir or HUSHNET_DATA"):
-        spec.build(rng=np.random.default_rng(0), data_dir=None)
-    with pytest.raises(InputError, match="no such file; put a9a"):
-        spec.build(rng=np.random.default_rng(0), data_dir=tmp_path)
-
-
 @needs_a9a
 def test_a9a_has_its_published_shape():
     split = {"by": "columns", "parts": [66, 57]}

@@ -78,15 +78,6 @@ def test_a_bad_line_is_refused_with_file_line_and_value(tmp_path, line, message)
     assert caught.value.field == ("task", "path")
 
 
-def test_missing_data_are_refused_with_where_to_get_them(tmp_path, monkeypatch):
-    monkeypatch.delenv("HUSHNET_DATA", raising=False)
-    rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match=r"needs MovieLens-100K.*grouplens"):
-        MovieLens(kind="movielens").build(rng=rng, data_dir=None)
-    with pytest.raises(InputError, match=r"no such file.*grouplens"):
-        MovieLens(kind="movielens").build(rng=rng, data_dir=tmp_path)
-
-
 @pytest.mark.parametrize("path", ["u.data", "."])
 def test_the_path_is_a_file_or_a_folder_relative_to_the_scenario(tmp_path, path):
     lines = [f"{user}\t{item}\t{1 + (user * item) % 5}\t0" for user in range(1, 5) for item in range(1, 11)]

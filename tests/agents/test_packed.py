@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.input_files import read_lines
+from hushnet.agents.tasks import TASKS
 from hushnet.agents.tasks.csv_reader import read_columns
-from hushnet.agents.tasks.datasets import checksums, find, md5
+from hushnet.agents.tasks.datasets import DATASETS, checksums, find, md5
 from hushnet.agents.tasks.libsvm import read_libsvm
 from hushnet.agents.tasks.libsvm_sets import Gisette
 from hushnet.simulator.cli import main
@@ -112,3 +113,22 @@ def test_files_with_and_without_a_published_checksum_are_told_apart(tmp_path):
     files = {"a": tmp_path / "a", "b": tmp_path / "a"}
     said = checksums(files, {"a": "0cc175b9c0f1b6a831c399e269772661", "b": None})
     assert said == {"md5": "0cc175b9c0f1b6a831c399e269772661", "as_published": True, "not_verified": ["b"]}
+
+
+BY_ROWS = {"split": {"by": "rows", "agents": 2}}
+PUBLISHED = {"adult": {}, "movielens": {}, "femnist": {"agents": 3}, "mnist": {"split": {"kind": "even", "agents": 4}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"), [*PUBLISHED.items(), *((k, BY_ROWS) for k in ("a9a", "gisette", "epsilon"))]
+)
+def test_a_data_set_that_is_not_there_is_asked_for_with_where_to_get_it(kind, fields, tmp_path, monkeypatch):
+    monkeypatch.delenv("HUSHNET_DATA", raising=False)
+    known = DATASETS["ml-100k" if kind == "movielens" else kind]
+    task = TASKS[kind].model_validate({"kind": kind, **fields})
+    asked = f"needs {known.title}: set task.path, --data-dir or HUSHNET_DATA to where it is, or {known.hint}"
+    for folder, said in ((None, asked), (tmp_path, f": {'has no' if kind == 'femnist' else 'no such'} file")):
+        with pytest.raises(InputError) as refused:
+            task.build(rng=np.random.default_rng(0), data_dir=folder)
+        assert said in str(refused.value)
+        assert str(refused.value).endswith(known.hint)

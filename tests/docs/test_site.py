@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib
 import re
 import subprocess
@@ -38,32 +37,15 @@ sys.exit(site.main([out]))
 """``python -m hushnet.simulator.docs`` with sources that are there already, and a builder of Sphinx's."""
 
 
-@pytest.fixture(scope="session")
-def made_once(tmp_path_factory, worker_id):
-    """Fills a folder by a function in the first worker of a test run that asks for it; the others wait for that."""
-    shared = tmp_path_factory.getbasetemp()
-    shared = shared if worker_id == "master" else shared.parent
-
-    def made(name, fill):
-        folder = shared / name
-        with (shared / f"{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not folder.exists():
-                filled = tmp_path_factory.mktemp(name)
-                fill(filled)
-                filled.rename(folder)
-        return folder
-
-    return made
-
-
-@pytest.fixture(scope="session")
-def written(made_once):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
     """The folder of the sources of all pages."""
-    return made_once("sources", site.sources)
+    folder = tmp_path_factory.mktemp("sources")
+    site.sources(folder)
+    return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def sources(written):
     return {path.stem: path.read_text() for path in written.glob("*.md")}
 
@@ -76,10 +58,12 @@ def build(written, out, builder):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.fixture(scope="session")
-def built(written, made_once):
+@pytest.fixture(scope="module")
+def built(written, tmp_path_factory):
     """The folder of the site of these sources."""
-    return made_once("site", lambda out: build(written, out, "html"))
+    out = tmp_path_factory.mktemp("site")
+    build(written, out, "html")
+    return out
 
 
 def test_every_page_is_read_without_a_warning(written, tmp_path):

@@ -9,7 +9,8 @@ from hushnet.simulator import run
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import print_summary
 from hushnet.simulator.cli import main
-from rich.console import Console
+
+from ..results.writing import printed
 
 PNG = "style={formats: [png]}"
 WORDS = ["run", "quickstart", "--quiet", "--set", "stop.time=4", "--set", "task.agents=30", "--set", PNG]
@@ -109,13 +110,6 @@ def collection(tmp_path_factory):
     return load_all(folder)
 
 
-def printed(collection):
-    console = Console(width=200)
-    with console.capture() as capture:
-        print_summary(collection, console)
-    return " ".join(capture.get().split())
-
-
 def test_the_manifest_says_what_was_looked_at_and_what_came_of_it(collection):
     by_protocol = {manifest["protocol"]: manifest for manifest in collection.manifests}
     [sound] = by_protocol["sound"]["invariants"]
@@ -134,7 +128,7 @@ def test_the_manifest_says_what_was_looked_at_and_what_came_of_it(collection):
 
 
 def test_the_summary_warns_of_what_is_broken_and_remarks_on_what_was_not_declared(collection):
-    text = printed(collection)
+    text = " ".join(printed(print_summary, collection, width=200).split())
     assert "keeps something back: the invariant 'model told' is broken in 2 of 2 runs, first at time 1 (agent " in text
     assert "a plug-in declares no invariant" in text
     assert text.count("invariant") == 2

@@ -28,7 +28,7 @@ AGENTS = 6
 
 
 def world_of(seed: int):
-    """A random small world, run twice alike: with a log, and with what was sent.
+    """A random small world, run twice alike: with a log, and with what was sent; the bits; and what an agent has drawn.
 
     In every third the graph is directed, or its edges open and close.
     """
@@ -66,7 +66,8 @@ def world_of(seed: int):
     fields = {**fields, "rounds": rounds, **({} if schedule is None else {"schedule": schedule})}
     vectors = Vectors()
     ran(graph, fields, observer=vectors, **given)
-    return ran(graph, fields, **given), vectors.sent_at, bits
+    world = ran(graph, fields, **given)
+    return world, vectors.sent_at, bits, lambda observer: [world.begun[observer]] if observer in world.begun else []
 
 
 def attack(seen: np.ndarray, bits: np.ndarray) -> tuple[float, float]:
@@ -83,39 +84,37 @@ def attack(seen: np.ndarray, bits: np.ndarray) -> tuple[float, float]:
     return float(proved), float(norm.ppf(rates[0]) - norm.ppf(rates[1]))
 
 
-def audited(seed: int):
+def audited(world, sent, bits, own):
     """Pairs of stated and attacked mu of one coordinate, in which a bit moves a value by all of its sensitivity."""
-    world, sent_at, bits = world_of(seed)
     deliveries, stated = deliveries_of(world), found(world)
     assert stated.mistake == ""
     for observer in range(AGENTS):
         heard = np.unique(deliveries.made_by[(deliveries.receiver == observer) & deliveries.heard])
-        messages = [sent_at[int(deliveries.agent[w]), int(deliveries.tick[w])] for w in heard if w >= 0]
-        mine = [sent for (agent, _), sent in sorted(sent_at.items()) if agent == observer]
-        own = [world.begun[observer]] if observer in world.begun else []
-        for source in range(AGENTS):
-            if source == observer:
-                continue
+        seen = [sent[int(deliveries.agent[w]), int(deliveries.tick[w])] for w in heard if w >= 0]
+        seen += [vector for (agent, _), vector in sorted(sent.items()) if agent == observer]
+        seen += own(observer)
+        for source in set(range(AGENTS)) - {observer}:
             others = bits[np.arange(AGENTS) != source]
             epsilon = stated.epsilons[observer, source]
             mu = 0.0 if epsilon == 0 else gaussian_mu(epsilon, DELTA) / math.sqrt(TRIALS)
-            yield mu, *attack(np.array([*messages, *mine, *own, *others]), bits[source])
+            yield mu, *attack(np.array([*seen, *others]), bits[source])
 
 
-def check(seeds: range) -> None:
-    pairs = np.array([pair for seed in seeds for pair in audited(seed)])
+def check(world_of, seeds: range, least: float) -> None:
+    """No attack proves more than is stated; the median comes to this share of it, at least."""
+    pairs = np.array([pair for seed in seeds for pair in audited(*world_of(seed))])
     stated, proved, estimated = pairs.T
     assert (proved <= stated + 1e-9).all()
     near = stated > 0.4
     assert near.sum() > len(seeds)
     assert (proved[near] > 0.4 * stated[near]).mean() > 0.3
-    assert 0.85 < np.median(estimated[near] / stated[near]) < 1.05  # bounds are what such an attack comes to
+    assert least < np.median(estimated[near] / stated[near]) < 1.05  # bounds are what such an attack comes to
 
 
 def test_no_attack_of_an_agent_comes_below_its_bound():
-    check(range(6))
+    check(world_of, range(6), 0.85)
 
 
 @pytest.mark.slow
 def test_no_attack_comes_below_its_bound_in_two_hundred_worlds():
-    check(range(100, 300))
+    check(world_of, range(100, 300), 0.85)

@@ -106,7 +106,7 @@ TINY = {
     "protocols": {"push": {"kind": "stochastic_gradient_push", "schedule": "rounds", "step_size": 0.5}},
     "stop": {"updates": 20},
     "record": {"every": 5, "metrics": ["objective", "traffic", "conserved"]},
-    "figures": [{"kind": "portrait", "y": "updates"}],
+    "figures": [{"kind": "portrait", "y": "updates", "style": {"formats": ["png"]}}],
 }
 CYCLE = "source,target,weight\n0,1,1\n1,2,1\n2,3,1\n3,0,2\n0,2,1\n"
 

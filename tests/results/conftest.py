@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
+import shutil
 
 import pytest
+from hushnet.simulator.storage.store import Store
 
 from .synthetic import FALSE, LABELS, make_run, write
 
@@ -17,7 +18,21 @@ def written_to(folder, runs=None, figures=(), **options):
     return write(folder / "results" / "synthetic", runs, figures=figures, **options)
 
 
+@pytest.fixture(scope="session")
+def usual(tmp_path_factory):
+    """The experiment of the usual runs, which is written once."""
+    return written_to(tmp_path_factory.mktemp("usual"))
+
+
 @pytest.fixture
-def experiment(tmp_path):
+def experiment(tmp_path, usual):
     """A function that writes an experiment below the test's folder."""
-    return partial(written_to, tmp_path)
+
+    def write(runs=None, figures=(), **options):
+        if runs is not None or options:
+            return written_to(tmp_path, runs, figures, **options)
+        root = shutil.copytree(usual, tmp_path / "results" / "synthetic", dirs_exist_ok=True)
+        Store(root).write_index(**{**Store(root).index(), "figures": list(figures)})
+        return root
+
+    return write

@@ -13,19 +13,18 @@ from hushnet.simulator.analysis.results import Collection, load_all
 from hushnet.simulator.analysis.summary import print_summary
 from hushnet.simulator.analysis.targets import describe, levels, reached
 from hushnet.simulator.experiment import run
-from hushnet.simulator.figures import draw, plots
+from hushnet.simulator.figures import plots
 from hushnet.simulator.figures.intervals import interval
-from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.language.figure_kinds import AXES
 from hushnet.simulator.language.figure_parameters import TO_TARGET, per_agent
 from hushnet.simulator.metrics import METRICS, more_is_better
 from hushnet.simulator.metrics.metric import ANY, range_of, range_of_difference
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 from scipy import stats
 
 from .synthetic import FALSE, make_run
+from .writing import caption, figure_of, printed
 
 RECORDED = [
     ("objective", "value"),
@@ -93,16 +92,6 @@ def wild(protocol, seed, values):
     return run
 
 
-def figure_of(collection, **spec):
-    spec = {"statistic": None, "interval": "95%", "x": "time", **spec}
-    with house_style():
-        return draw(collection, spec, plots(collection, spec))
-
-
-def caption(figure):
-    return figure.legends[0].get_title().get_text().replace("\n", " ")
-
-
 @given(SHARES)
 def test_the_interval_of_a_share_lies_between_0_and_1_around_the_mean(values):
     found = interval(values, (0.0, 1.0))
@@ -154,7 +143,7 @@ def test_bands_of_accuracy_end_at_1_and_those_of_a_gap_do_not_fall_like_curtains
     assert plot.points["high"].max() <= 1
     (plot,) = plots(collection, {"y": "objective", "statistic": "gap", "x": "time", "log": "y"})
     assert plot.points["low"].min() > 1e-4
-    figure = figure_of(collection, y="objective", statistic="gap", log="y")
+    figure = figure_of(collection, {"y": "objective", "x": "time", "log": "y"})
     assert "95 % t interval (log scale), n = 6 runs" in caption(figure)
     low, high = figure.axes[0].get_ylim()
     assert 1e-3 < low < 2e-3
@@ -167,7 +156,7 @@ def test_a_caption_says_on_how_many_data_sets_runs_were_made(each, said, experim
     runs = [wild("cd", k, {("accuracy", "mean"): 0.5 + 0.01 * k}) for k in range(6)]
     for k, one in enumerate(runs):
         one.manifest |= {"data_seed": k // each, "run_seed": k}
-    found = caption(figure_of(load_all(experiment(runs)), y="accuracy"))
+    found = caption(figure_of(load_all(experiment(runs)), {"y": "accuracy", "x": "time"}))
     assert said in found
     assert ("data set" in found) == (each > 1)
 
@@ -180,7 +169,7 @@ def test_every_seed_lies_inside_the_panel_whatever_the_interval(experiment, kind
         run.manifest["grid"] = {"network.loss": 0.1}
         runs.append(run)
     x = {"curve": "time", "sweep": "network.loss", "bars": "protocol", "frontier": "vectors"}[kind]
-    low, high = figure_of(load_all(experiment(runs)), y="accuracy", x=x, kind=kind).axes[0].get_ylim()
+    low, high = figure_of(load_all(experiment(runs)), {"y": "accuracy", "x": x, "kind": kind}).axes[0].get_ylim()
     assert low < 0.2 or (kind == "bars" and low <= 0)
     assert 0.95 < high < 1.05
 
@@ -303,13 +292,6 @@ def test_models_that_converge_have_no_distance_left_and_start_at_one(tmp_path):
     assert mean[1] < 1.0
 
 
-def printed(collection, width=100):
-    console = Console(width=width, record=True, file=None, quiet=False)
-    with console.capture() as capture:
-        print_summary(collection, console)
-    return capture.get()
-
-
 def test_missing_runs_do_not_count_and_infinite_ones_do():
     mean, half, n = mean_interval([[1.0, math.inf, math.nan], [3.0, 1.0, math.nan], [math.nan, 2.0, math.nan]])
     np.testing.assert_array_equal(n, [2, 3, 0])
@@ -320,10 +302,12 @@ def test_missing_runs_do_not_count_and_infinite_ones_do():
 
 def test_an_infinite_epsilon_says_why_and_who_is_not_protected(experiment):
     privacy = {**FALSE, "verified": math.inf, "because": ["the noise hides nothing"], "unprotected": {"centre": ["y"]}}
-    loud = " ".join(printed(load_all(experiment([make_run("cd_eps", privacy=privacy)]))).split())
+    loud = " ".join(
+        printed(print_summary, load_all(experiment([make_run("cd_eps", privacy=privacy)])), width=100).split()
+    )
     assert "ε claimed 0.15 < verified ∞, δ=0.0067; not verified because the noise hides nothing;" in loud
     assert "not protected: the centre (y); assumed public:" in loud
 
 
 def test_labels_are_not_read_as_markup(experiment):
-    assert "CD [bold]" in printed(load_all(experiment([make_run(label="CD [bold]")])))
+    assert "CD [bold]" in printed(print_summary, load_all(experiment([make_run(label="CD [bold]")])), width=100)

@@ -86,7 +86,8 @@ def test_summary_and_report_set_what_is_of_another_kind_apart(beside):
 
 
 def test_a_figure_of_two_kinds_is_refused_after_the_others_are_drawn(experiment):
-    figures = [{"y": "objective", "statistic": "gap", "x": "time"}, {"y": "accuracy", "x": "time"}]
+    shared = {"x": "time", "style": {"formats": ["png"]}}
+    figures = [{"y": "objective", "statistic": "gap", **shared}, {"y": "accuracy", **shared}]
     runs = two(measured("sum over agents", 60.0, identity="other"), measured("mean over agents", 1.0))
     root = experiment(runs, figures)
     with pytest.raises(InputError, match=r"figures: 1-objective-vs-time: objective of .* not of one kind"):

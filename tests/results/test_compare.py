@@ -21,10 +21,10 @@ from hushnet.simulator.compare.comparison_tables import (
 from hushnet.simulator.compare.folders import gather
 from hushnet.simulator.compare.statistics import NOTHING, crossings, holm, paired_difference
 from hushnet.simulator.report.comparing import compare_folders
-from rich.console import Console
 
 from .conftest import written_to
 from .synthetic import make_run
+from .writing import printed
 
 
 def rows(comparison, measure, **where):
@@ -50,13 +50,6 @@ def with_values(values, protocol, *, metric="accuracy", grid=None, **manifest):
         run.manifest |= manifest
         runs.append(run)
     return runs
-
-
-def printed(comparison, width=80):
-    console = Console(width=width)
-    with console.capture() as capture:
-        print_comparison(comparison, console)
-    return capture.get()
 
 
 def test_the_baseline_is_the_first_protocol_or_the_named_one(experiment):
@@ -104,7 +97,7 @@ def test_what_two_protocols_did_not_share_is_said_loudly(experiment, changed, wo
     root = experiment(different)
     (warning,) = compare(load_all(root)).warnings
     assert f"coordinate descent and local did not share {words}" in warning
-    assert words.split()[-1] in printed(compare(load_all(root)), 200)
+    assert words.split()[-1] in printed(print_comparison, compare(load_all(root)), width=200)
     silent = with_values([0.1, 0.2], "local", **met, totals={"messages": 0})
     assert len(compare(load_all(experiment([*silent, *different[2:]]))).warnings) == ("network" not in words)
 
@@ -116,17 +109,15 @@ def test_two_folders_are_compared_as_one(experiment, tmp_path):
     comparison = compare(gather([slow, fast]))
     assert comparison.labels == {"slow:cd": "slow: coordinate descent", "fast:cd": "fast: coordinate descent"}
     assert row(comparison, "accuracy")["difference"] == pytest.approx(0.25)
-    console = Console(width=100)
-    with console.capture() as capture:
-        compare_folders([slow, fast], console=console)
+    said = printed(compare_folders, [slow, fast], width=100)
     assert (slow / "compare-with-fast" / "differences.csv").exists()
-    assert "slow: coordinate descent" in capture.get()
+    assert "slow: coordinate descent" in said
 
 
 def test_labels_are_not_read_as_markup_nor_as_latex(experiment, tmp_path):
     runs = with_values([0.5, 0.6], "local") + with_values([0.7, 0.9], "cd", label=r"CD [bold] 5% _$\x")
     comparison = compare(load_all(experiment(runs)))
-    assert r"CD [bold] 5%" in printed(comparison, 200)
+    assert r"CD [bold] 5%" in printed(print_comparison, comparison, width=200)
     tex = next(path for path in write_comparison(comparison, tmp_path) if path.suffix == ".tex").read_text()
     assert r"5\% \_\$\textbackslash" in tex
     body = [line for line in tex.splitlines() if line.endswith(r"\\")]
@@ -218,7 +209,7 @@ def test_records_that_leave_open_who_was_first_give_no_verdict(experiment):
     assert (coarse["difference"], coarse["least"], coarse["most"]) == pytest.approx((2.5, -7.5, 3.5))
     assert coarse["p_holm"] < 0.05
     assert (coarse["verdict"], fine["verdict"]) == ("", "worse")
-    assert "there is no verdict: record more often" in " ".join(printed(found).split())
+    assert "there is no verdict: record more often" in " ".join(printed(print_comparison, found, width=80).split())
 
 
 def test_times_to_a_target_are_those_of_figures_where_a_time_unit_has_a_length(experiment):
@@ -244,7 +235,7 @@ def test_a_metric_that_changes_along_the_sweep_is_not_interpolated(experiment, o
     [point] = found.break_even.to_dict("records")
     assert (point["after"], point["before"], point["first"], point["then"]) == (0.1, 1.0, "worse", "better")
     assert [math.isnan(point[name]) for name in ("at", "low", "high", "seen")] == [not one] * 4
-    for text in (" ".join(printed(found, width=200).split()), about_break_even(found.break_even)):
+    for text in (" ".join(printed(print_comparison, found, width=200).split()), about_break_even(found.break_even)):
         assert ("interpolated between two neighbours" in text, "A dash: " in text) == (one, not one)
         assert "100%" not in text or one
     said = [text for text in found.warnings if "another function at other values of task.regularisation" in text]

@@ -10,13 +10,12 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.figures import draw, plots, save_figure
-from hushnet.simulator.figures.series_style import house_style
+from hushnet.simulator.figures import plots, save_figure
 from hushnet.simulator.storage.store import Store
 from matplotlib.text import Text
 
 from .synthetic import FALSE, LABELS, make_run
-from .writing import written
+from .writing import figure_of, written
 
 LOSSES, DEPTHS = (0.0, 0.1, 0.3), (1, 10)
 HEAT = {"y": "accuracy", "x": "network.loss", "rows": "depth"}
@@ -80,11 +79,6 @@ def network(experiment, tmp_path):
 def only(collection, spec):
     (plot,) = plots(collection, spec)
     return plot.points
-
-
-def figure_of(collection, spec):
-    with house_style():
-        return draw(collection, spec, plots(collection, spec))
 
 
 def texts(figure):
@@ -180,47 +174,31 @@ def test_what_a_run_did_not_keep_is_said(experiment):
         plots(collection, {"y": "accuracy", "x": "time", "kind": "portrait", "seed": 9})
 
 
+SPECS = {
+    "curve": {"y": "objective", "x": "vectors", "log": "both", "at": {"depth": 1}, "protocols": ["cd"]},
+    "level": {"y": "accuracy", "x": "vectors", "at": {"depth": 1, "network.loss": 0.1}},
+    "samples": {"y": "accuracy", "x": "samples"},
+    "depth": {"y": "accuracy", "x": "depth", "at": {"network.loss": 0.1}, "log": "x"},
+    "sweep": {"y": "accuracy", "x": "network.loss", "at": {"depth": 1}},
+    "heat": {**HEAT, "baseline": "local"},
+    "targets": {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}, "log": "y"},
+    "facets": {"y": "accuracy", "x": "time", "facet": "network.loss"},
+    "metrics": {"y": "accuracy", "x": "time", "facet": ["accuracy", "objective"], "at": {"depth": 1}},
+    "scatter": {"y": "accuracy", "x": "samples", "kind": "scatter", "baseline": "local", "facet": "depth"},
+    "bars": {"y": "accuracy", "x": "protocol", "baseline": "local", "facet": "network.loss", "at": {"depth": 1}},
+}
+
+
 def every_kind(experiment, network, tmp_path, label, kind):
     if kind in ("portrait", "timeline"):
         spec = {"y": "accuracy", "x": "time", "kind": kind, "title": label}
         return network(labels={"local": "local", "cd": label}), spec
     if kind == "frontier":
         return frontier(experiment, a=label), {"y": "accuracy", "x": "epsilon_verified", "log": "x", "title": LONG}
-    spec = {
-        "curve": {"y": "objective", "x": "vectors", "log": "both", "at": {"depth": 1}, "protocols": ["cd"]},
-        "level": {"y": "accuracy", "x": "vectors", "at": {"depth": 1, "network.loss": 0.1}},
-        "samples": {"y": "accuracy", "x": "samples"},
-        "depth": {"y": "accuracy", "x": "depth", "at": {"network.loss": 0.1}, "log": "x"},
-        "sweep": {"y": "accuracy", "x": "network.loss", "at": {"depth": 1}},
-        "heat": {**HEAT, "baseline": "local"},
-        "targets": {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}, "log": "y"},
-        "facets": {"y": "accuracy", "x": "time", "facet": "network.loss"},
-        "metrics": {"y": "accuracy", "x": "time", "facet": ["accuracy", "objective"], "at": {"depth": 1}},
-        "scatter": {"y": "accuracy", "x": "samples", "kind": "scatter", "baseline": "local", "facet": "depth"},
-        "bars": {"y": "accuracy", "x": "protocol", "baseline": "local", "facet": "network.loss", "at": {"depth": 1}},
-    }[kind]
-    return load_all(experiment(swept(), labels={**LABELS, "cd": label})), {"title": LONG, **spec}
+    return load_all(experiment(swept(), labels={**LABELS, "cd": label})), {"title": LONG, **SPECS[kind]}
 
 
-KINDS = [
-    "curve",
-    "level",
-    "depth",
-    "samples",
-    "sweep",
-    "heat",
-    "targets",
-    "facets",
-    "metrics",
-    "scatter",
-    "bars",
-    "frontier",
-    "portrait",
-    "timeline",
-]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*SPECS, "frontier", "portrait", "timeline"])
 def test_every_text_of_every_kind_lies_inside_the_figure(experiment, network, tmp_path, kind):
     collection, spec = every_kind(experiment, network, tmp_path, f"_costs $5_and_$6, {LONG}", kind)
     figure = figure_of(collection, spec)

@@ -23,7 +23,7 @@ from hushnet.simulator.storage.store import Store
 from PIL import Image
 
 from .synthetic import LABELS, make_run
-from .writing import written
+from .writing import caption, written
 
 OVER_TIME = {"y": "accuracy", "x": "time", "name": "accuracy"}
 ALONG = {"y": "accuracy", "x": "network.loss", "name": "loss"}
@@ -51,10 +51,6 @@ def drawn(root, spec, **style):
     return drawing(load_all(root), spec, "figure", FigureStyle(**style))
 
 
-def caption(found):
-    return next(t for legend in found.figure.legends if (t := legend.get_title().get_text())).replace("\n", " ")
-
-
 @pytest.mark.parametrize(
     ("width", "inches"), [("one column", 3.5), ("two columns", 7.16), (12, 12 / 2.54), ("12.5 cm", 12.5 / 2.54)]
 )
@@ -80,7 +76,7 @@ PANELS = {**ALONG, "facet": "protocol", "title": "A title"}
 def test_wherever_the_legend_is_nothing_covers_anything_and_marks_are_explained(experiment, legend, spec):
     root = experiment(swept() if spec is not OVER_TIME else None)
     found = drawn(root, spec, legend=legend, width=17 if legend == "right" else None)
-    assert "seeds (thin)" in caption(found)
+    assert "seeds (thin)" in caption(found.figure)
     boxes = [legend.get_window_extent() for legend in found.figure.legends]
     panels = [axes.get_tightbbox() for axes in found.figure.axes]
     right, top = found.figure.bbox.size
@@ -179,7 +175,7 @@ def test_stand_ins_say_so_on_every_figure(experiment):
     root = experiment(runs)
     bars, frontier = {**OVER_TIME, "x": "protocol"}, {**OVER_TIME, "kind": "frontier", "x": "vectors"}
     for spec, legend in ((OVER_TIME, "below"), (bars, "right"), (frontier, "none")):
-        assert caption(drawn(root, spec, legend=legend, width=18)).startswith("synthetic stand-in for gisette ")
+        assert caption(drawn(root, spec, legend=legend, width=18).figure).startswith("synthetic stand-in for gisette ")
     assert is_stand_in("synthetic stand-in for MovieLens")
     assert not is_stand_in("UCI Adult")
 

@@ -18,24 +18,23 @@ from hushnet.simulator.analysis.aggregate import time_scale
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.compare.measures import measures
-from hushnet.simulator.figures import current, draw, plots, redraw
+from hushnet.simulator.figures import current, plots, redraw
 from hushnet.simulator.figures.current import FILE, drawn_already
 from hushnet.simulator.figures.figure_files import drawing
 from hushnet.simulator.figures.numbers import NothingToDraw, finals
-from hushnet.simulator.figures.series_style import ALARM, house_style
+from hushnet.simulator.figures.series_style import ALARM
 from hushnet.simulator.storage.run_folder import read_manifest
 from scipy import special, stats
 
 from .synthetic import HONEST, LABELS, TIMES, accuracy, make_run
+from .writing import figure_of
 
 OVER_TIME = {"y": "accuracy", "x": "time", "by": "protocol", "statistic": "mean", "interval": "95%"}
 
 
 def drawn(root, spec):
     """The figure, its legend's texts and everything written on it."""
-    collection = load_all(root)
-    with house_style():
-        figure = draw(collection, spec, plots(collection, spec))
+    figure = figure_of(load_all(root), spec)
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     return figure, legend
 

@@ -20,11 +20,11 @@ from hushnet.simulator.compare import compare
 from hushnet.simulator.compare.comparison_tables import print_comparison
 from hushnet.simulator.compare.winners import standings
 from hushnet.simulator.figures import plots
-from rich.console import Console
 
 from .conftest import written_to
 from .synthetic import FALSE, HONEST, LABELS, make_run
 from .test_figure_kinds import HEAT, private, swept
+from .writing import printed
 
 KEPT = Path(__file__).with_name("kept_tables")
 ALONG = {"y": "accuracy", "x": "network.loss"}
@@ -95,10 +95,8 @@ def sections(collection: Collection, figures: list[dict]) -> Iterator[tuple[str,
         ]
         yield f"standings by {each.measure}", pd.DataFrame(rows)
     for name, show in (("summary", print_summary), ("comparison", print_comparison)):
-        console = Console(width=120)
-        with console.capture() as capture:
-            show(found if name == "comparison" else collection, console)
-        yield f"{name}, printed", "\n".join(line.rstrip() for line in capture.get().splitlines())
+        text = printed(show, found if name == "comparison" else collection, width=120)
+        yield f"{name}, printed", "\n".join(line.rstrip() for line in text.splitlines())
     for spec in figures:
         for plot in plots(collection, spec):
             yield f"figure {spec} {plot.panel}", plot.points

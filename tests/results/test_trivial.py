@@ -14,9 +14,9 @@ from hushnet.simulator.analysis.summary import print_summary, summarise
 from hushnet.simulator.analysis.trivial_values import unbeaten
 from hushnet.simulator.metrics import METRICS
 from hushnet.simulator.report.report_page import content
-from rich.console import Console
 
 from .synthetic import collected, make_run
+from .writing import printed
 
 
 def a_task(labels, owners, tests, *, metric="accuracy", **more):
@@ -43,13 +43,6 @@ def with_baseline(accuracies, baseline, seeds=3, **grid):
             }
             runs.append(made)
     return runs
-
-
-def printed(collection):
-    console = Console(width=160)
-    with console.capture() as capture:
-        print_summary(collection, console)
-    return capture.get()
 
 
 def test_majorities_are_those_of_training_rows_and_judged_on_test_rows():
@@ -85,7 +78,7 @@ def test_nobody_beats_a_constant_is_said_in_one_sentence(experiment):
     collection = load_all(experiment(with_baseline({"local": 0.745, "cd": 0.749}, 0.75)))
     said = [(text, loud) for text, loud in unbeaten(collection)]
     assert said == [("Nobody beats a trivial prediction: majority class, accuracy 0.75.", True)]
-    assert "Nobody beats a trivial prediction" in printed(collection)
+    assert "Nobody beats a trivial prediction" in printed(print_summary, collection, width=160)
     assert content(collection, collection.root)["alarms"] == [said[0][0]]
 
 
@@ -111,7 +104,7 @@ def test_whose_interval_reaches_a_constant_does_not_beat_it(experiment):
 def test_constants_have_rows_of_their_own_below_the_protocols(experiment):
     collection = load_all(experiment(with_baseline({"local": 0.7, "cd": 0.8}, 0.75)))
     assert list(summarise(collection)["protocol"]) == ["local", "cd"]
-    shown = printed(collection)
+    shown = printed(print_summary, collection, width=160)
     assert shown.index("coordinate descent") < shown.index("(majority class)") < shown.index("(own majority class)")
     rows = content(collection, collection.root)["content"]["headline"]["rows"]
     assert [row["label"] for row in rows] == ["local", "coordinate descent", "(majority class)", "(own majority class)"]
@@ -135,5 +128,5 @@ def test_a_constant_that_changes_along_the_sweep_has_a_row_at_every_point(experi
     assert "0.5 \N{PLUS-MINUS SIGN} 0" in found["(majority class)", "5"]
     assert "0.9 \N{PLUS-MINUS SIGN} 0" in found["(majority class)", "50"]
     assert "0.4 \N{PLUS-MINUS SIGN} 0" in found["(own majority class)", ""]
-    lines = [line for line in printed(collection).splitlines() if "(majority class)" in line]
+    lines = [line for line in printed(print_summary, collection, width=160).splitlines() if "(majority class)" in line]
     assert [("50" in line, "0.9" in line) for line in lines] == [(False, False), (True, True)]

@@ -1,9 +1,29 @@
-"""What stands on a figure, and where."""
+"""Figures, and what stands on them, and where; what is printed."""
 
 from __future__ import annotations
 
+from hushnet.simulator.figures import draw, plots
 from hushnet.simulator.figures.series_style import house_style
 from matplotlib.text import Text
+from rich.console import Console
+
+
+def printed(show, *given, width):
+    """What a function prints on a console of so many columns."""
+    console = Console(width=width)
+    with console.capture() as capture:
+        show(*given, console=console)
+    return capture.get()
+
+
+def figure_of(collection, spec):
+    with house_style():
+        return draw(collection, spec, plots(collection, spec))
+
+
+def caption(figure):
+    """The title of the legend that has one, in one line."""
+    return next(text for legend in figure.legends if (text := legend.get_title().get_text())).replace("\n", " ")
 
 
 def written(figure):

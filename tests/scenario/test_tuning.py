@@ -239,6 +239,19 @@ def test_a_curve_that_exploded_does_not_win_by_its_end():
     assert without_exploded(tried, wild)[0] == tried, "where all did, the best of them is taken"
 
 
+def test_a_trial_that_a_reported_run_would_break_off_is_not_chosen(tmp_path):
+    """Signs of models that grow without end are as good as those of others: accuracy alone says nothing of it."""
+    made = written(
+        task={"kind": "linear_classification", "agents": 6, "dimension": 3, "samples": [5, 20], "loss": "squared"},
+        protocols={"sgd": {"kind": "decentralised_sgd"}},
+        tune={"over": {"sgd.step_size": [30.0, 0.05, 40.0]}, "seeds": 3},
+        stop={"time": 20},
+    )
+    collection = run(made, out=tmp_path)
+    assert "2 of 3 trials of sgd did not reach their end and were left out" in collection.index["tuning"]["warnings"]
+    assert {m["status"] for m in collection.manifests} == {"complete"}
+
+
 def test_trials_that_exploded_have_reached_their_end(monkeypatch, tmp_path):
     monkeypatch.setattr("hushnet.simulator.experiment.tuning.exploded_runs", _exploded_in_the_first_trial)
     account = with_scores(monkeypatch, tmp_path, {"cd": [0.9, 0.8, 0.7], "mp": [0.7, 0.9, 0.8]})

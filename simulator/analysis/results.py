@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -92,13 +92,15 @@ class Collection:
         return {run for run, manifest in runs if manifest.get("status") == "limited"}
 
 
-def load_all(root: Path) -> Collection:
+def load_all(root: Path, index: Mapping[str, Any] | None = None) -> Collection:
     """Read the latest experiment's runs, or every run that is there where there is no index.
 
     Parameters
     ----------
     root : Path
         ``results/<scenario>``.
+    index : mapping, optional
+        ``runs`` and ``grids`` of another experiment, as of `Store.write_index`.
 
     Raises
     ------
@@ -107,7 +109,8 @@ def load_all(root: Path) -> Collection:
     """
     root = at_home(root)
     store = Store(root)
-    index, entries = store.index(), store.entries()
+    index = store.index() if index is None else dict(index)
+    entries = store.entries(index=index)
     if not entries:
         raise no_run(root)
     tables = {name: _frame(dataset.read(root / "dataset", name, entries)) for name in dataset.NAMES}

@@ -103,13 +103,17 @@ def settled(experiment: Experiment) -> Experiment:
     """An experiment whose trials are there, with what they make of it; nothing is run or written."""
     trials = trial_experiment(experiment)
     assert trials is not None
-    return replace(experiment, loaded=_decided(experiment.loaded, trials.folder)[0])
+    runs = list(trials.runs())  # which need not be those of the latest index
+    index = {"runs": [trials.run_id(run) for run in runs], "grids": [dict(run.point.values) for run in runs]}
+    return replace(experiment, loaded=_decided(experiment.loaded, trials.folder, index)[0])
 
 
-def _decided(loaded: LoadedScenario, folder: Path) -> tuple[LoadedScenario, pd.DataFrame]:
-    """The scenario with what was chosen for it, and a table of all that was tried."""
+def _decided(
+    loaded: LoadedScenario, folder: Path, index: Mapping[str, Any] | None = None
+) -> tuple[LoadedScenario, pd.DataFrame]:
+    """The scenario with what was chosen for it, and a table of all that was tried, by the trials of an index."""
     assert loaded.scenario.tune is not None
-    there = load_all(folder) if Store(folder).entries() else None
+    there = load_all(folder, index) if Store(folder).entries(index=index) else None
     tune, all_tried = loaded.scenario.tune, [*_tried(loaded, there)]
     wild: set[RunKey] = set() if there is None else exploded_runs(there, *_measure(tune, there))
     tried, exploded = without_exploded(all_tried, wild)

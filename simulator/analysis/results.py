@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -100,14 +100,16 @@ class Collection:
         return {run for run, manifest in self.by_run.items() if manifest.get("status") == "limited"}
 
 
-def load_all(root: Path) -> Collection:
+def load_all(root: Path, index: Mapping[str, Any] | None = None) -> Collection:
     """Read the latest experiment's runs in ``results/<scenario>``, or every run that is there where there is no index.
 
-    Raises `InputError` if there is no run, or a file is damaged.
+    Those of another experiment by its ``runs`` and ``grids``, as of `Store.write_index`. Raises `InputError` if there is
+    no run, or a file is damaged.
     """
     root = at_home(root)
     store = Store(root)
-    index, entries = store.index(), store.entries()
+    index = store.index() if index is None else dict(index)
+    entries = store.entries(index=index)
     if not entries:
         raise no_run(root)
     tables = {name: _frame(dataset.read(root / "dataset", name, entries)) for name in dataset.NAMES}

@@ -38,6 +38,8 @@ class Cells:
     """The line of each row."""
     notes: list[str] = field(default_factory=list)
     """What was taken for what, in words."""
+    row_names: list[str] | None = None
+    """What the first column called the rows, where it was left out."""
 
     def at(self, row: int) -> str:
         """Return where a row stands, as file:line."""
@@ -122,20 +124,22 @@ def cells_of(path: Path, text: str) -> Cells:
         if any("," in cell for row in rows for cell in row):
             notes.append("commas as decimal points")
         rows = [[_with_point(cell) for cell in row] for row in rows]
-    header = None
+    header = row_names = None
     while rows[0][-1:] == [""] and len(rows) > 1 and len(rows[0]) > len(rows[1]):
         rows[0].pop()  # of a header that ends in a comma
     if len(rows) > 1 and _is_header(rows):
         header, lines = [cell.strip() for cell in rows.pop(0)], lines[1:]
         width = Counter(map(len, rows)).most_common(1)[0][0]
-        if len(header) == width - 1 or (header and header[0] == ""):  # names of rows, as R and pandas write them
+        of_matrix = sorted(header[1:]) == sorted(row[0] for row in rows)
+        if len(header) == width - 1 or header[0] == "" or of_matrix:  # names of rows, as R and pandas write them
             header = header[len(header) - width + 1 :]
             lines = [line for line, row in zip(lines, rows, strict=True) if len(row) > 1]
+            row_names = [row[0] for row in rows if len(row) > 1]
             rows = [row[1:] for row in rows if len(row) > 1]
             notes.append("first column as names of rows, which are left out")
     if not rows:
         raise InputError(f"{path}: has no line of data")
-    return Cells(path, header, rows, lines, notes)
+    return Cells(path, header, rows, lines, notes, row_names)
 
 
 def _plain(name: str) -> str:
@@ -171,7 +175,7 @@ def _delimiter(lines: Sequence[str]) -> str:
 def _split(path: Path, number: int, line: str, delimiter: str) -> list[str]:
     if delimiter == " ":
         braces = re.search(r"\s(\{.*\})\s*$", line)  # attributes of an edge, as networkx writes them
-        cells = line[: braces.start()].split() if braces else line.split()
+        cells = re.findall(r'"[^"]*"|\S+', line[: braces.start()] if braces else line)
         return [cell.strip('"') for cell in cells] + ([braces[1]] if braces else [])
     try:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]

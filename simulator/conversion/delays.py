@@ -14,7 +14,7 @@ from typing import Any
 from ...agents.errors import InputError
 from ...agents.input_files import parse_number
 from .cells import Cells, cells_of, read_text
-from .edges import SOURCES, TARGETS, is_matrix
+from .edges import SOURCES, TARGETS, is_matrix, names_of_matrix
 from .units import Durations, unit_in
 
 SENDERS, RECEIVERS = ("sender", *SOURCES, "a"), ("receiver", *TARGETS, "b")
@@ -104,7 +104,7 @@ def _say(notes: list[str], unit: str, halved: bool) -> None:
 
 
 def _of_matrix(table: Cells, given: Durations, notes: list[str]) -> Delays:
-    names = table.header or [str(k) for k in range(len(table.rows))]
+    names = names_of_matrix(table)
     unit, halved = given.unit or "ms", given.round_trip is not False
     notes.insert(
         0, f"a matrix of {len(names)} nodes: a row for each sender; entries below or at 0, or empty, were not measured"

@@ -121,12 +121,33 @@ def _of_json(path: Path, text: str, notes: list[str]) -> Any:
 
 
 def is_matrix(table: Cells) -> bool:
-    """Tell whether a table is square and has more than three columns, or numbers alone whose diagonal is zero."""
+    """Tell whether a table is square and has more than three columns, or numbers alone whose diagonal is zero.
+
+    A list of edges that has as many columns as edges is none, if its header names both ends.
+    """
     count = len(table.rows)
     if count < 2 or any(len(row) != count for row in table.rows):
         return False
+    if table.column(SOURCES) is not None and table.column(TARGETS) is not None:
+        return False
     numbers = [[parse_number(cell) for cell in row] for row in table.rows]
     return count > 3 or all(row[k] == 0 for k, row in enumerate(numbers))
+
+
+def names_of_matrix(table: Cells) -> list[str]:
+    """Return the names of a matrix's nodes; their places where it has none.
+
+    Raises `InputError` if rows are named, and neither counted nor in the order of the columns.
+    """
+    counted = [[str(k + first) for k in range(len(table.rows))] for first in (0, 1)]
+    names = table.header or counted[0]
+    if table.row_names in (None, names, *counted):
+        return names
+    k = next(k for k, name in enumerate(table.row_names) if name != names[k])
+    raise InputError(
+        f"{table.at(k)}: row {k + 1} of the matrix is called {shown(table.row_names[k])}, and column {k + 1} "
+        f"{shown(names[k])}; put both in one order, or write a list"
+    )
 
 
 def _has_attributes(table: Cells) -> bool:
@@ -184,13 +205,17 @@ def _without(names: list[str]) -> str:
 
 
 def _of_matrix(table: Cells, notes: list[str]) -> Iterator[Edge]:
-    names = table.header or [str(k) for k in range(len(table.rows))]
+    names = names_of_matrix(table)
     notes.insert(0, f"an adjacency matrix of {len(names)} nodes, whose zeros are no edges")
+    met: set[str] = set()
     for i in range(len(names)):
         for j in range(len(names)):
             value = table.number(i, j)
             if value:
+                met |= {names[i], names[j]}
                 yield names[i], names[j], value, table.at(i)
+    if alone := [name for name in names if name not in met]:
+        notes.append(_without(alone))
 
 
 def _of_list(table: Cells, weight: str | None, notes: list[str]) -> Iterator[Edge]:

@@ -30,6 +30,9 @@ from ..storage.store import Store
 from .plan import Experiment
 from .trial_scores import RunKey, Trial, exploded_runs, without_exploded
 
+Contest = tuple[int | None, str]
+"""Place (None where one trial is chosen for all) and protocol of a choice."""
+Contests = Mapping[Contest, Sequence[Trial]]
 TABLE = "tuning.parquet"
 """Name of the file that has everything that was tried."""
 
@@ -84,22 +87,30 @@ def settled(experiment: Experiment) -> Experiment:
     """An experiment whose trials are there, with what they make of it; nothing is run or written."""
     trials = trial_experiment(experiment)
     assert trials is not None
-    return replace(experiment, loaded=_decided(experiment.loaded, trials.folder)[0])
+    runs = list(trials.runs())  # which need not be those of the latest index
+    index = {"runs": [trials.run_id(run) for run in runs], "grids": [dict(run.point.values) for run in runs]}
+    return replace(experiment, loaded=_decided(experiment.loaded, trials.folder, index)[0])
 
 
-def _decided(loaded: LoadedScenario, folder: Path) -> tuple[LoadedScenario, pd.DataFrame]:
-    """The scenario with what was chosen for it, and a table of all that was tried."""
+def _decided(
+    loaded: LoadedScenario, folder: Path, index: Mapping[str, Any] | None = None
+) -> tuple[LoadedScenario, pd.DataFrame]:
+    """The scenario with what was chosen for it, and a table of all that was tried, by the trials of an index."""
     assert loaded.scenario.tune is not None
-    there = load_all(folder) if Store(folder).entries() else None
-    wild: set[RunKey] = set() if there is None else exploded_runs(there, *_measure(loaded.scenario.tune, there))
-    tried, exploded = without_exploded([*_tried(loaded, there)], wild)
-    more = _more_is_better(loaded.scenario.tune, there)
-    best = _best_at_worst(tried, more, loaded) if loaded.scenario.tune.at == "worst" else _best(tried, more, loaded)
-    places = sorted({trial.place for trial in best}) if loaded.scenario.tune.at == "every point" else [None]
-    chosen = [{t.protocol: dict(t.values) for t in best if place in (None, t.place)} for place in places]
-    account = _account(loaded, there, tried, best, more)
-    account["warnings"] += exploded
-    return replace(tuned(loaded, chosen), tuning=account), _table(tried, best, loaded.trials)
+    there = load_all(folder, index) if Store(folder).entries(index=index) else None
+    tune, all_tried = loaded.scenario.tune, [*_tried(loaded, there)]
+    wild: set[RunKey] = set() if there is None else exploded_runs(there, *_measure(tune, there))
+    tried, exploded = without_exploded(all_tried, wild)
+    more = _more_is_better(tune, there)
+    contests = _contests(tried, more, tune)
+    best = _best(contests, more, tune, loaded.scenario.scenario)
+    chosen = [
+        {protocol: dict(trial.values) for (place, protocol), trial in best.items() if place == one}
+        for one in dict.fromkeys(place for place, _ in best)
+    ]
+    account = _account(loaded, there, [*best.values()], more)
+    account["warnings"] += [*dict.fromkeys([*_level(contests, best), *_left_out(all_tried), *exploded])]
+    return replace(tuned(loaded, chosen), tuning=account), _table(tried, best, loaded.trials, tune)
 
 
 def sentences(tuning: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
@@ -163,64 +174,61 @@ def _more_is_better(tune: TuneParameters, there: Collection | None) -> bool:
     return there is not None and bool(more_is_better(_measure(tune, there)[0]))
 
 
-def _best(tried: Sequence[Trial], more: bool, loaded: LoadedScenario) -> list[Trial]:
-    """The best trial of every protocol at every place; of equal ones the first."""
-    best: dict[tuple[int, str], Trial] = {}
+def _contests(tried: Sequence[Trial], more: bool, tune: TuneParameters) -> Contests:
+    """The trials among which each choice is made.
+
+    For all places, each is there once: where its score is worst, or where a run of it did not reach its end.
+    """
+    contests: dict[Contest, dict[int, Trial]] = {}
     sign = 1 if more else -1
     for trial in tried:
-        key, score = (trial.place, trial.protocol), trial.score
-        if math.isfinite(score) and (key not in best or (score - best[key].score) * sign > 0):
-            best[key] = trial
-    for trial in tried:
-        if (trial.place, trial.protocol) not in best:
-            own = [other for other in tried if (other.place, other.protocol) == (trial.place, trial.protocol)]
-            raise Divergence(
-                f"{loaded.scenario.scenario}: none of the {len(own)} trials of {trial.protocol} reached its end on "
-                "every seed; try other values"
-            )
-    return list(best.values())
+        own = contests.setdefault(_contest_of(trial, tune), {})
+        worst = own.setdefault(trial.number, trial)
+        if math.isfinite(worst.score) and not sign * trial.score >= sign * worst.score:
+            own[trial.number] = trial
+    return {key: list(own.values()) for key, own in contests.items()}
 
 
-def _best_at_worst(tried: Sequence[Trial], more: bool, loaded: LoadedScenario) -> list[Trial]:
-    """The trial of every protocol whose worst score over the points is best, at the point where it is worst."""
-    best = []
-    for protocol in dict.fromkeys(trial.protocol for trial in tried):
-        own = [trial for trial in tried if trial.protocol == protocol]
-        broken = {trial.number for trial in own if not math.isfinite(trial.score)}
-        sign = 1 if more else -1
-        worst: dict[int, Trial] = {}
-        for trial in own:
-            known = worst.get(trial.number)
-            if trial.number not in broken and (known is None or sign * trial.score < sign * known.score):
-                worst[trial.number] = trial
-        if not worst:
+def _contest_of(trial: Trial, tune: TuneParameters) -> Contest:
+    return trial.place if tune.at == "every point" else None, trial.protocol
+
+
+def _best(contests: Contests, more: bool, tune: TuneParameters, scenario: str) -> dict[Contest, Trial]:
+    """The best trial of every contest; of equal ones the first."""
+    best: dict[Contest, Trial] = {}
+    for contest, own in contests.items():
+        whole = [trial for trial in own if math.isfinite(trial.score)]
+        if not whole:
+            everywhere = " at every point" if tune.at == "worst" else ""
             raise Divergence(
-                f"{loaded.scenario.scenario}: none of the {loaded.trials[0].trials} trials of {protocol} reached its "
-                "end at every point on every seed; try other values"
+                f"{scenario}: none of the {len(own)} trials of {contest[1]} reached its end{everywhere} on every seed; "
+                "try other values"
             )
-        best.append(max(worst.values(), key=lambda trial: sign * trial.score))
+        best[contest] = max(whole, key=lambda trial: trial.score if more else -trial.score)
     return best
 
 
-def _table(tried: Sequence[Trial], best: Sequence[Trial], points: Sequence[GridPoint]) -> pd.DataFrame:
+def _table(
+    tried: Sequence[Trial], best: Mapping[Contest, Trial], points: Sequence[GridPoint], tune: TuneParameters
+) -> pd.DataFrame:
     """A row per trial and seed: protocol, grid point, trial, what it set, seed, score, whether it was chosen."""
-    trials, rows, grid = max(trial.number for trial in tried) + 1, [], {}
+    rows, grid = [], {}
     for trial in tried:
-        grid = {name: value for name, value in points[trial.place * trials].values.items() if name != TRIAL}
+        point = points[trial.place * points[0].trials]
+        grid = {name: value for name, value in point.values.items() if name != TRIAL}
+        chosen = trial.number == best[_contest_of(trial, tune)].number
         head = {"protocol": trial.protocol, **grid, "trial": trial.number}
         values = json_text(dict(trial.values), indent=None)
         for seed, score in trial.scores.items():
-            rows.append({**head, "values": values, "seed": str(seed), "score": score, "chosen": trial in best})
+            rows.append({**head, "values": values, "seed": str(seed), "score": score, "chosen": chosen})
     table = pd.DataFrame(rows)
     mixed = [name for name in grid if table[name].dtype == object]
     return table.astype(dict.fromkeys(mixed, str))
 
 
-def _account(
-    loaded: LoadedScenario, there: Collection | None, tried: Sequence[Trial], best: Sequence[Trial], more: bool
-) -> dict[str, Any]:
+def _account(loaded: LoadedScenario, there: Collection | None, best: Sequence[Trial], more: bool) -> dict[str, Any]:
     """Account of a tuning and its choices, as the index of results keeps it."""
-    tune, trials = loaded.scenario.tune, len({trial.number for trial in tried})
+    tune, trials = loaded.scenario.tune, loaded.trials[0].trials
     assert tune is not None
     assert there is not None
     metric, statistic = _measure(tune, there)
@@ -254,9 +262,7 @@ def _account(
         "table": TABLE,
         "chosen": chosen,
         "note": _note(tune, loaded.scenario.task.draws_data),
-        "warnings": list(
-            dict.fromkeys([*_on_test_rows(tune), *_at_an_end(tune, best), *_level(tried, best), *_left_out(tried)])
-        ),
+        "warnings": [*_on_test_rows(tune), *dict.fromkeys(_at_an_end(tune, best))],
     }
 
 
@@ -299,14 +305,13 @@ def _at_an_end(tune: TuneParameters, best: Sequence[Trial]) -> Iterator[str]:
                     yield f"{name} = {value} is the {word} value that was tried; the best one may lie beyond"
 
 
-def _level(tried: Sequence[Trial], best: Sequence[Trial]) -> Iterator[str]:
-    for chosen in best:
-        own = [trial for trial in tried if (trial.place, trial.protocol) == (chosen.place, chosen.protocol)]
-        level = sum(trial.score == chosen.score for trial in own)
+def _level(contests: Contests, best: Mapping[Contest, Trial]) -> Iterator[str]:
+    for contest, own in contests.items():
+        level = sum(trial.score == best[contest].score for trial in own)
         if level > 1:
             yield (
-                f"{level} of {len(own)} trials of {chosen.protocol} did equally well, and the first of them was taken: "
-                "what tells them apart says nothing"
+                f"{level} of {len(own)} trials of {best[contest].protocol} did equally well, and the first of them was "
+                "taken: what tells them apart says nothing"
             )
 
 

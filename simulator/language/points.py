@@ -83,11 +83,15 @@ def trials_of(tune: TuneParameters) -> list[dict[str, dict[str, Any]]]:
 
 
 def as_trial(scenario: Scenario, tune: TuneParameters, tuned: Sequence[str], seeds: Sequence[SeedPair]) -> Scenario:
-    """The scenario, with a trial's values set, of only the protocols that are tuned, and measured by what decides."""
+    """The scenario, with a trial's values set, of only the protocols that are tuned, and measured by what decides.
+
+    Where the reported runs have the objective, by which a run that explodes ends, a trial has it, too.
+    """
     held_out = tune.metric == VALIDATION
     measured_by = None if held_out else scenario.record.objective_of
     kept = {key: value for key, value in scenario.protocols.items() if key in (*tuned, measured_by)}
-    metrics = None if held_out else [tune.metric]
+    decides = scenario.task.outline().metric if held_out else tune.metric
+    metrics = list(dict.fromkeys([*({"objective"} & {*scenario.measured()}), decides]))
     record = {"metrics": metrics, "objective_of": measured_by, "messages": None}
     return scenario.model_copy(
         update={

@@ -50,6 +50,18 @@ EDGES = {
     "networkx's node-link data": ("g.json", json.dumps(nx.node_link_data(TRIANGLE)), WEIGHTED),
     "networkx's adjacency data": ("g.json", json.dumps(nx.adjacency_data(TRIANGLE)), WEIGHTED),
     "an agent called client": ("g.txt", "client a\na b\n", {("a", "client"): "1", ("a", "b"): "1"}),
+    "R's names with blanks": (
+        "g.txt",
+        '"from" "to"\n"1" "New York" "Boston"\n"2" "Rome" "Boston"\n',
+        {("Boston", "New York"): "1", ("Boston", "Rome"): "1"},
+    ),
+    "as many columns as edges": (
+        "g.csv",
+        "source,target,weight,time\n0,1,2,0\n1,2,0.5,0\n2,3,1,0\n0,3,1,0\n",
+        {("0", "1"): "2", ("1", "2"): "0.5", ("2", "3"): "1", ("0", "3"): "1"},
+    ),
+    "a matrix whose rows are counted": ("m.csv", ",a,b,c\n0,0,.5,1\n1,.5,0,2\n2,1,2,0\n", WEIGHTED),
+    "a matrix whose rows have a name": ("m.csv", "source,a,b,c\na,0,.5,1\nb,.5,0,2\nc,1,2,0\n", WEIGHTED),
     "a matrix with names": ("m.csv", ",a,b,c\na,0,.5,1\nb,.5,0,2\nc,1,2,0\n", WEIGHTED),
 }
 
@@ -127,6 +139,11 @@ def test_agents_that_count_from_one_are_said_to_and_renamed_where_asked_for(tmp_
 
 
 DELAYS = {
+    "as many columns as links": (
+        "from,to,rtt_ms,loss\n0,1,80,0\n1,0,40,0\n1,2,20,0\n2,1,20,0\n",
+        {},
+        {("0", "1"): 0.04, ("1", "0"): 0.02, ("1", "2"): 0.01, ("2", "1"): 0.01},
+    ),
     "src,dst,rtt": ("src,dst,rtt_ms\na,b,80\nb,a,40\n", {}, {("a", "b"): 0.04, ("b", "a"): 0.02}),
     "one way in seconds": ("sender,receiver,delay\na,b,3\nb,a,1\n", {"unit": "s"}, {("a", "b"): 3, ("b", "a"): 1}),
     "a list without a header": ("0 1 80\n1 0 40\n", {"unit": "us"}, {("0", "1"): 8e-5, ("1", "0"): 4e-5}),
@@ -198,6 +215,7 @@ def test_nodes_without_an_edge_are_said_to_be_left_out(tmp_path):
     graph.add_node("dora")
     for name, write in (("g.graphml", nx.write_graphml), ("g.adjlist", nx.write_adjlist)):
         assert "leaves out: 1 (dora)" in converted(tmp_path, of_networkx(write, graph), "edges", name)[1]
+    assert "leaves out: 1 (dora)" in converted(tmp_path, ",a,b,dora\na,0,1,0\nb,1,0,0\ndora,0,0,0\n", "edges")[1]
 
 
 def test_fedscales_capacities_and_lists_are_times_of_steps(tmp_path):
@@ -272,6 +290,18 @@ REFUSED = {
     "bytes": (b"\x00\x01\x02", "edges", {}, "is no text"),
     "nothing": ("# only a comment\n", "edges", {}, "has no line of data"),
     "some edges with a direction": ("a b 1\nb a 1\nb c 1\n", "edges", {}, "add --undirected"),
+    "a matrix whose rows stand in another order": (
+        ",a,b,c\nc,0,0,1\nb,0,0,0\na,1,0,0\n",
+        "edges",
+        {},
+        "theirs.txt:2: row 1 of the matrix is called 'c', and column 1 'a'",
+    ),
+    "a matrix of delays with other rows": (
+        "from,a,b,c\nb,0,5,6\na,5,0,7\nc,6,7,0\n",
+        "delays",
+        {"unit": "ms"},
+        "row 1 of the matrix is called 'b', and column 1 'a'",
+    ),
     "two weights": ("a b 1\nb a 2\n", "edges", {}, "the other way"),
     "gexf": (of_networkx(nx.write_gexf, TRIANGLE), "edges", {}, "nx.read_gexf"),
     "pajek": (of_networkx(nx.write_pajek, TRIANGLE), "edges", {}, "nx.read_pajek"),

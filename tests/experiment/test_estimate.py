@@ -66,6 +66,19 @@ def test_trials_are_estimated_apart_and_their_choice_is_used_once_they_are_there
     assert "4 runs; 4 are there, 0 to run" in lines
 
 
+def test_what_the_trials_have_come_to_does_not_depend_on_other_trials_since_then(tmp_path, capsys):
+    data = {**SWEPT, "sweep": {}, "stop": {"time": 2}, "seeds": 2}
+    data["tune"] = {"over": {"cd.mu": [1e-6, 0.2, 0.3]}, "seeds": 2, "metric": "training_loss"}
+    data["record"] = {"every": 1.0, "metrics": ["training_loss"]}
+    perform(Experiment(load(data), tmp_path))
+    perform(Experiment(load({**data, "tune": {**data["tune"], "over": {"cd.mu": [0.3, 0.2, 1e-6]}}}), tmp_path))
+    perform(Experiment(load({**data, "tune": {**data["tune"], "seeds": 1}}), tmp_path))
+    print_estimate(Experiment(load(data), tmp_path), Console(width=200))
+    lines = capsys.readouterr().out.splitlines()
+    assert "tuning: 6 runs; 6 are there, 0 to run" in lines
+    assert "4 runs; 4 are there, 0 to run" in lines
+
+
 def test_a_dry_run_says_what_it_would_do(tmp_path, capsys):
     run_scenario(load({**SWEPT, "sweep": {}, "stop": {"time": 2}}), out=tmp_path / "out", dry_run=True, jobs=2)
     printed = capsys.readouterr().out

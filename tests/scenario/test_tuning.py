@@ -191,7 +191,15 @@ def test_a_best_value_at_an_end_and_broken_trials_are_warned_of(monkeypatch, tmp
     ],
 )
 def test_a_summary_says_where_it_was_tuned_and_over_what(monkeypatch, tmp_path, at, chosen, said):
-    scores = {0.0: [0.6, 0.9, 0.5], 0.2: [0.7, 0.4, 0.8]}  # by point and trial: worst are 0.6, 0.4 and 0.5
+    scores = {0.0: [0.6, 0.9, 0.5], 0.2: [0.7, 0.4, 0.8]}  # worst are 0.6, 0.4 and 0.5
+    loaded = chosen_over(scores, at, monkeypatch, tmp_path)
+    assert [entry["values"]["mu"] for entry in loaded.tuning["chosen"]] == chosen
+    assert [point.scenario.protocols["cd"].mu for point in loaded.points] == (chosen * 2)[:2]
+    assert in_short(loaded.tuning).startswith(said)
+
+
+def chosen_over(scores, at, monkeypatch, tmp_path):
+    """What is chosen where scores, by the points of a sweep and trial, are these, whatever the trials have come to."""
     experiment = Experiment(
         load(
             written(tune={"over": {"cd.mu": [0.01, 0.1, 1.0]}, "seeds": 1, "at": at}, sweep={"network.loss": [*scores]})
@@ -205,10 +213,7 @@ def test_a_summary_says_where_it_was_tuned_and_over_what(monkeypatch, tmp_path, 
     value = [scores[m["grid"]["network.loss"]][m["grid"]["trial"]] for m in there.manifests]
     frame = pd.DataFrame({"run": there.runs, "value": value})
     monkeypatch.setattr("hushnet.simulator.experiment.tuning.final_values", lambda *_: frame)
-    loaded = choose(experiment, lambda _: [])
-    assert [entry["values"]["mu"] for entry in loaded.tuning["chosen"]] == chosen
-    assert [point.scenario.protocols["cd"].mu for point in loaded.points] == (chosen * 2)[:2]
-    assert in_short(loaded.tuning).startswith(said)
+    return choose(experiment, lambda _: [])
 
 
 def test_a_curve_that_exploded_does_not_win_by_its_end():
@@ -232,6 +237,45 @@ def test_a_curve_that_exploded_does_not_win_by_its_end():
     assert said[0].startswith("1 of 3 trials of cd were more than 10 times worse on the way than at both ends")
     wild = {("cd", 7, trial.where) for trial in tried}
     assert without_exploded(tried, wild)[0] == tried, "where all did, the best of them is taken"
+
+
+def test_a_trial_that_a_reported_run_would_break_off_is_not_chosen(tmp_path):
+    """Signs of models that grow without end are as good as those of others: accuracy alone says nothing of it."""
+    made = written(
+        task={"kind": "linear_classification", "agents": 6, "dimension": 3, "samples": [5, 20], "loss": "squared"},
+        protocols={"sgd": {"kind": "decentralised_sgd"}},
+        tune={"over": {"sgd.step_size": [30.0, 0.05, 40.0]}, "seeds": 3},
+        stop={"time": 20},
+    )
+    collection = run(made, out=tmp_path)
+    assert "2 of 3 trials of sgd did not reach their end and were left out" in collection.index["tuning"]["warnings"]
+    assert {m["status"] for m in collection.manifests} == {"complete"}
+
+
+def test_trials_that_exploded_have_reached_their_end(monkeypatch, tmp_path):
+    monkeypatch.setattr("hushnet.simulator.experiment.tuning.exploded_runs", _exploded_in_the_first_trial)
+    account = with_scores(monkeypatch, tmp_path, {"cd": [0.9, 0.8, 0.7], "mp": [0.7, 0.9, 0.8]})
+    assert account["chosen"][0]["values"] == {"mu": 0.1}
+    said = [warning for warning in account["warnings"] if "trials of cd" in warning]
+    assert said == ["1 of 3 trials of cd were more than 10 times worse on the way than at both ends, and do not count"]
+
+
+def _exploded_in_the_first_trial(there, *_):
+    return {("cd", m["seed"], json_text(m["grid"])) for m in there.manifests if m["grid"] == {"trial": 0}}
+
+
+@pytest.mark.parametrize(
+    ("scores", "level"),
+    [
+        ({0.0: [0.5, 0.5, 0.9], 0.2: [0.6, 0.4, 0.2]}, []),
+        ({0.0: [0.5, 0.6, 0.9], 0.2: [0.6, 0.5, 0.2]}, ["2 of 3 trials of cd did equally well"]),
+    ],
+    ids=["at one point alone", "at the worst points"],
+)
+def test_trials_are_level_by_what_decides(scores, level, monkeypatch, tmp_path):
+    account = chosen_over(scores, "worst", monkeypatch, tmp_path).tuning
+    assert account["chosen"][0]["values"]["mu"] == 0.01
+    assert [w.split(", and")[0] for w in account["warnings"] if "equally" in w] == level
 
 
 def test_tuning_on_test_rows_is_warned_of(monkeypatch, tmp_path):

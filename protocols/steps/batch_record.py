@@ -172,12 +172,8 @@ class BatchPart(Batch):
 class Meeting:
     """Record ``me.here`` of the edge over which each agent of a batch meets a neighbour; values are read-only copies.
 
-    Attributes
-    ----------
-    blocks_ : dict of str to (B, width) array
-        Values assigned to blocks that the batch does not hold for all edges.
-    rows_ : slice or (B',) int64
-        Places in the batch of the agents that it is about, where these are a part of it.
+    It has values assigned to blocks that the batch does not hold for all edges, and the places in the batch of the
+    agents that it is about, where these are a part of it.
     """
 
     def __init__(self, me: Batch, edges: Ranks) -> None:
@@ -226,16 +222,10 @@ class Meeting:
 
 
 class Sample:
-    """Rows that were drawn for each agent of a batch.
+    """Rows that were drawn for each agent of a batch, of which it has the record.
 
-    Attributes
-    ----------
-    ranks : (K,) int64
-        Ranks among each agent's own rows, one agent after the other.
-    starts : (B + 1,) int64
-        Where each agent's begin.
-    me : record
-        For which they were drawn.
+    The (K,) ranks are among each agent's own rows, one agent after the other; (B + 1,) starts say where each agent's
+    begin.
     """
 
     def __init__(self, ranks: Ranks, starts: Ranks, me: Record) -> None:

@@ -79,11 +79,8 @@ class StepNoise(ABC):
     """The noise of one release per step, whose amount depends on the agent and on how many steps it has made.
 
     Steps that agree in both are at one *stage*: an agent's k-th step is at stage k, and all later ones at the last.
-
-    Attributes
-    ----------
-    shared : SharedNoise or None
-        Noise that neighbours share, which `hushnet.protocols.steps.perturbed` adds to a vector before its own noise.
+    Noise that neighbours share, which `hushnet.protocols.steps.perturbed` adds to a vector before its own, is in
+    ``shared``.
     """
 
     shared: SharedNoise | None = None

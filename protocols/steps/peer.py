@@ -44,11 +44,6 @@ class Peer(One):
 
     Beside what every record of one agent has (`hushnet.protocols.steps.step_names`), it has a way out at its start, in
     reactions, and in steps of protocols that decide (`hushnet.protocols.base.Protocol.decides`).
-
-    Parameters
-    ----------
-    source : PeerSource
-        Its own.
     """
 
     source_: PeerSource
@@ -108,25 +103,11 @@ class Peer(One):
     # The way out of a start, of a reaction, and of a step that decides.
 
     def send(self, kind: str, vector: Any, release: Release | None = None, *, to: int | None = None) -> None:
-        """Send a copy of a vector to all neighbours, or to one of them.
+        """Send a copy of a (width,) vector, as a message of a kind of the layout, to all neighbours, or to one of them.
 
-        Parameters
-        ----------
-        kind : str
-            A message kind of the layout.
-        vector : (width,) float64
-        release : Release, optional
-            What the vector reveals, charged to the agent when the message leaves; by default what the protocol's
-            `release` says.
-        to : int, optional
-            One neighbour; all of them by default.
-
-        Raises
-        ------
-        TypeError
-            If the release is none.
-        ValueError
-            If the release is another agent's, or the kind, the width or the neighbour does not fit.
+        What the release says that the vector reveals, by default what the protocol's `release` says, is charged to the
+        agent when the message leaves. Raises TypeError if the release is none, and ValueError if it is another agent's,
+        or the kind, the width or the neighbour does not fit.
         """
         self._act("send")
         names, agent = self.tables_.names, self.agent
@@ -188,9 +169,8 @@ class Peer(One):
         """A release of what follows from the agent's own releases and from what it heard, which costs nothing more.
 
         Own data may enter only by what was charged before, as noisy values or by `disclose`: the replay of the contract
-        (`hushnet.simulator.contract.check_replay`) shows whether that is so.
-
-        Raises `ValueError` if the agent has neighbours, but has released nothing and heard nothing yet.
+        (`hushnet.simulator.contract.check_replay`) shows whether that is so. Raises ValueError if the agent has
+        neighbours, but has released nothing and heard nothing yet.
         """
         if self.degree:  # otherwise nobody hears it
             released = self.source_.ledger.releases(self.agent) or any(one.release.draws for one in self.sent_)
@@ -230,12 +210,8 @@ class Purse(Structural):
 class PeerSource(StepSource):
     """Source of what the steps of one agent, made when they are due, read beside its blocks; or of nobody.
 
-    ``stream(purpose, agent, tick)`` gives a random stream.
-
-    Attributes
-    ----------
-    follows : bool
-        True if the step has declared that its messages follow from what was released and received before.
+    ``stream(purpose, agent, tick)`` gives a random stream. A step that ``follows`` has declared that its messages
+    follow from what was released and received before.
     """
 
     def __init__(

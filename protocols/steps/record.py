@@ -37,14 +37,7 @@ NO_ACTION = (
 
 
 class Record:
-    """Base of the records of one agent and of a batch, as operators use them.
-
-    Attributes
-    ----------
-    tables_ : StepTables
-    source_ : StepSource
-    agents_ : (B,) int64
-    """
+    """Base of the records of one agent and of a batch of (B,) agents, as operators use them."""
 
     tables_: StepTables
     source_: StepSource

@@ -136,12 +136,8 @@ class NoiseColumns:
 class StepCharges(NoiseColumns):
     """Charges of the planned steps of one protocol; a function gives the record of an agent.
 
-    Attributes
-    ----------
-    private : bool
-        Whether noise protects data, so that only what is sent ends a run.
-    affordable : (n,) int64
-        How many steps an agent's budget allows.
+    Noise is ``private`` if it protects data, so that only what is sent ends a run; (n,) steps are ``affordable`` by
+    budgets.
     """
 
     def __init__(self, protocol: Any, peer: Callable[[int], Any], ledger: Ledger) -> None:

@@ -110,13 +110,8 @@ class Constants:
 class Names:
     """Names in the record of one protocol's steps, and what each of them stands for.
 
-    Raises `TypeError` if two things have one name, or a constant is no number or has another shape than agents or
-    edges.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        Prepared.
+    The protocol is prepared. Raises TypeError if two things have one name, or a constant is no number or has another
+    shape than agents or edges.
     """
 
     def __init__(self, protocol: Any) -> None:

@@ -186,13 +186,7 @@ class Forms(dict[Any, Callable[..., Any]]):
 
 
 class StepSource(ABC):
-    """Source of what one step, of one agent or of a batch of agents, reads beside its blocks.
-
-    Attributes
-    ----------
-    forms : Forms
-        Kernels for the types that these steps give them.
-    """
+    """Source of what one step, of one agent or of a batch, reads beside its blocks; forms are kernels for its types."""
 
     forms: Forms
 

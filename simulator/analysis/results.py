@@ -103,8 +103,8 @@ class Collection:
 def load_all(root: Path, index: Mapping[str, Any] | None = None) -> Collection:
     """Read the latest experiment's runs in ``results/<scenario>``, or every run that is there where there is no index.
 
-    Those of another experiment by its ``runs`` and ``grids``, as of `Store.write_index`. Raises `InputError` if there is
-    no run, or a file is damaged.
+    Those of another experiment by its ``runs`` and ``grids``, as of `Store.write_index`. Raises `InputError` if there
+    is no run, or a file is damaged.
     """
     root = at_home(root)
     store = Store(root)

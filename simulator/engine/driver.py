@@ -32,20 +32,7 @@ from ..world.world import World
 
 
 class Driver(ABC):
-    """Driver of a world, which makes its agents step.
-
-    Parameters
-    ----------
-    world : World
-        Not run yet.
-
-    Attributes
-    ----------
-    engine : str
-        Name of the engine.
-    form : StepForm
-        Form in which steps are made.
-    """
+    """Driver of a world not run yet, which makes its agents step; it has an engine's name, and the form of steps."""
 
     engine: str
     form: StepForm
@@ -58,17 +45,9 @@ class Driver(ABC):
     def run(self) -> None:
         """Run the world to its end; the last record is taken there.
 
-        Raises
-        ------
-        Divergence
-            When a state becomes non-finite, or in a private run what an agent sends; what was recorded until then is
-            kept.
-        Stall
-            When agents in rounds wait for messages that can never come; likewise.
-        StepFailure
-            When a step raises an error; likewise.
-        LimitReached
-            When the run goes beyond one of the setting's limits; likewise.
+        What was recorded is kept where it raises `Divergence`, when a state becomes non-finite, or in a private run
+        what an agent sends; `Stall`, when agents in rounds wait for messages that can never come; `StepFailure`, when a
+        step raises an error; or `LimitReached`, when the run goes beyond one of the setting's limits.
         """
         with self.running():
             self.begin_run()
@@ -243,15 +222,9 @@ def _original(error: HushnetError) -> HushnetError:
 
 
 class At(simpy.Event):
-    """An event at an absolute time, ordered among equal times by its priority.
+    """An event at an absolute time, ordered among equal times by its priority (`hushnet.simulator.tables.effects`).
 
-    Parameters
-    ----------
-    env : simpy.Environment
-    time : float
-        Not before ``env.now``; both are multiples of 2^-30, so the difference is exact.
-    priority : float
-        Its place among events of the same time (`hushnet.simulator.tables.effects`).
+    The time is not before ``env.now``; both are multiples of 2^-30, so the difference is exact.
     """
 
     def __init__(self, env: simpy.Environment, time: float, priority: float) -> None:

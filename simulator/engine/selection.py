@@ -106,20 +106,10 @@ class BatchedEngine(Engine):
 
 
 def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = False) -> Engine:
-    """The engine for a world.
+    """The engine for a world that was not run yet, by the name that the scenario gives.
 
-    Raises `InputError` if the batched engine is asked for and cannot run this.
-
-    Parameters
-    ----------
-    name : {"auto", "event", "batched"}
-        What the scenario asks for.
-    world : World
-        Not run yet.
-    debug : bool
-        Whether its steps are to be debugged, which takes plain Python.
-    short : bool
-        Whether it, and all that runs beside it, is over sooner than the batched engine is compiled.
+    Steps that are to be debugged take plain Python; a run is short if it, and all that runs beside it, is over sooner
+    than the batched engine is compiled. Raises `InputError` if the batched engine is asked for and cannot run this.
     """
     if name == "event" or debug:
         return EventEngine("to debug its steps in Python" if debug else "as asked")
@@ -167,21 +157,11 @@ def run_exactly(
     engine: Callable[[World], Engine],
     failed: Callable[[World], None] = lambda _: None,
 ) -> World:
-    """Run a world to its end, once more where its plan has gone beyond the step that ends it.
+    """Run a world to its end, once more where its plan has gone beyond the step that ends it; returns it after its run.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(again)`` gives a world that was not run, with new recorders and observers; it is passed on to `World`.
-    engine : callable
-        The engine for a world.
-    failed : callable, optional
-        Called with a world whose run has ended with an error; it, too, may raise `Rewind`.
-
-    Returns
-    -------
-    World
-        After its run; raises like `hushnet.simulator.engine.driver.Driver.run`.
+    A world that was not run, with new recorders and observers, is made by ``make(again)``; what that was given is
+    passed on to `World`. Of a run that has ended with an error `failed` is told, which may raise `Rewind`, too. Raises
+    like `hushnet.simulator.engine.driver.Driver.run`.
     """
     again: Rewind | None = None
     while True:

@@ -29,17 +29,8 @@ def grouped(groups: Any, count: int) -> tuple[Any, Any]:
 def copies_among(told: Any, notes: Any, content: Any) -> tuple[Any, Any]:
     """Return copies with content as columns, first those that were told reliably, then those of other notes.
 
-    Parameters
-    ----------
-    told, notes : (j,), (k,) NOTE
-    content : (kinds,) bool
-
-    Returns
-    -------
-    ranks : (5, C) int64
-        Edge, kind, tick, order and fate of each.
-    times : (2, C) float64
-        When each was sent, and when it arrived.
+    Of (kinds,) bool kinds with content these are (5, C) int64 ranks, edge, kind, tick, order and fate of each, and (2,
+    C) float64 times when each was sent, and when it arrived.
     """
     most, count = len(told) + len(notes), 0
     ranks, times = np.empty((5, most), np.int64), np.empty((2, most))

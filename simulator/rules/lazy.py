@@ -262,12 +262,9 @@ def tell_each(run: RunTables, told: Any):  # pragma: no cover - compiled
 
 @compiled(_nrt=False)
 def keep_starts(run: RunTables, agents: Any, now: float, size: Any):  # pragma: no cover - compiled
-    """Take a version for what each of some agents sends at its start; there must be room for them.
+    """Take a version for what each of (k,) agents sends at its start; there must be room for them.
 
-    Parameters
-    ----------
-    agents : (k,) int64
-        Each sends a message of the first kind and of this size.
+    Each sends a message of the first kind and of this size.
     """
     for agent in agents:
         run.latest[agent] = take_row(run, now, 0, -1, size)  # which holds its one reference

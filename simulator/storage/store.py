@@ -221,9 +221,10 @@ class Store:
     def entries(self, *, whole: bool = True, index: Mapping[str, Any] | None = None) -> list[Entry]:
         """The runs of an index that are there, in its order; every run that is there where there is no index.
 
-        By default the index is the one that is there; another has ``runs`` and ``grids``, as of `write_index`. Manifests
-        have all that they say if they are wanted ``whole``, or, to save memory, the swept values and the names of
-        users' own metrics alone. Equal parts of them are the same objects. Raises `InputError` if one is damaged.
+        By default the index is the one that is there; another has ``runs`` and ``grids``, as of `write_index`.
+        Manifests have all that they say if they are wanted ``whole``, or, to save memory, the swept values and the
+        names of users' own metrics alone. Equal parts of them are the same objects. Raises `InputError` if one is
+        damaged.
         """
         index = self.index() if index is None else index
         there = sorted(path.parent.name for path in self.root.glob("*/manifest.json"))

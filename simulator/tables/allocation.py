@@ -92,13 +92,7 @@ def make_run_tables(
 ) -> RunTables:
     """The tables of a run, of agents that have sent and heard nothing yet.
 
-    Parameters
-    ----------
-    graph, layout, inbox, network
-    forms : CompiledDistributions or None
-        Of the network; none where every delay and loss is asked of it.
-    changing : bool
-        Whether the graph changes.
+    The forms are of the network; none where every delay and loss is asked of it. The graph may be changing.
     """
     agents, edges, kinds = graph.agents, len(graph.heads), len(layout.messages)
     degree = int(np.max(np.diff(graph.offsets), initial=0))

@@ -205,7 +205,7 @@ def durations(setting: Setting, layout: Layout, network: Network, parameters: Ro
 def addressed(graph: Graph, agent: int, sents: Sequence[Sent]) -> dict[int, list[Sent]]:
     """Return a step's messages by the directed edge on which they go to a neighbour.
 
-    Raises `ValueError` if a neighbour gets two messages of one kind.
+    Raises ValueError if a neighbour gets two messages of one kind.
     """
     slots, per_edge = graph.edges_of(agent), dict[int, list[Sent]]()
     for edge, receiver in zip(range(slots.start, slots.stop), graph.heads[slots].tolist(), strict=True):

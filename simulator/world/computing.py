@@ -17,14 +17,7 @@ from ..tables.run import RunTables
 class Computing:
     """Agents' steps that take time; `hushnet.simulator.rules.compute_rules` begins them.
 
-    Attributes
-    ----------
-    times : StepTimes or None
-        None where steps take no time.
-    takes_time : bool
-        Whether some step takes time.
-    power : float
-        Joules for each time unit of computing.
+    Its ``times`` are None where steps take no time; its ``power`` is in joules for each time unit of computing.
     """
 
     def __init__(self, setting: Setting, numbers: NDArray[np.uint64]) -> None:

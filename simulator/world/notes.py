@@ -29,15 +29,9 @@ CAPACITY = 2**18
 class Notebook(ABC):
     """An observer that reads notes as they are (`Notes.kept`), in place of being told of messages one by one.
 
-    It may ask for those of some agents and of some time. What it does not ask for is not written, and windows of
-    planned steps are as long as without it.
-
-    Attributes
-    ----------
-    between : (float, float)
-        First and last time of steps, and of copies under way.
-    watched : (n,) bool
-        Agents whose steps, and the copies between them, are noted.
+    It may ask for those of some agents and of some time: of (n,) agents that are ``watched``, and of copies between
+    them, ``between`` a first and a last time of steps, and of copies under way. What it does not ask for is not
+    written, and windows of planned steps are as long as without it.
     """
 
     between: tuple[float, float]
@@ -50,13 +44,7 @@ class Notebook(ABC):
 
 @final
 class Notes:
-    """The notes of one run, and who is told of them.
-
-    Attributes
-    ----------
-    telling : float or None
-        Time of the event that the observer is just being told of.
-    """
+    """The notes of one run, and who is told of them; `telling` is the time of the event that is being told."""
 
     def __init__(self, transport: Any) -> None:
         self.transport = transport

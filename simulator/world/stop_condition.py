@@ -21,12 +21,7 @@ TIME_UP = "the time was up"
 class StopCondition:
     """Watches over the limits of one run, by the counts of its tables, where rules count, too.
 
-    Attributes
-    ----------
-    stopped : simpy.Event
-        Happens when the run is over.
-    why : str
-        Why it is over; empty until then.
+    The event ``stopped`` happens when the run is over; ``why`` says why, and is empty until then.
     """
 
     def __init__(self, env: simpy.Environment, stop: Stop, counts: NDArray[np.int64], agents: int) -> None:
@@ -72,13 +67,7 @@ class StopCondition:
 
 
 class Reactions:
-    """Counts reactions to messages that say something, for a chain of them may have no end.
-
-    Attributes
-    ----------
-    total, at_once : int
-        Reactions of the run, and at the instant of the last one.
-    """
+    """Counts reactions to messages that say something, in total and at once: a chain of them may have no end."""
 
     def __init__(self, limits: Limits, ids: Sequence[int | str]) -> None:
         self.limits, self.ids = limits, ids

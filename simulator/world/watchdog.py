@@ -58,14 +58,8 @@ def raised(reached: Mapping[str, Any], limits: Limits) -> bool:
 class Watchdog:
     """Counts what a run does and takes; a function returns the number of events so far.
 
-    Attributes
-    ----------
-    runs : int
-        Runs that are made side by side, each of which looks at the memory that much less often.
-    wakes : int
-        Wake-ups and timers that were counted here: those of the event engine.
-    interrupter : Interrupter
-        Makes the run's steps.
+    Of ``runs`` that are made side by side each looks at the memory that much less often; ``wakes`` are wake-ups and
+    timers that were counted here: those of the event engine. An interrupter makes the run's steps.
     """
 
     def __init__(self, limits: Limits, ids: Sequence[int | str], events: Callable[[], int]) -> None:

@@ -50,18 +50,9 @@ class BatchedDriver(Driver):
     """A driver whose events are run by compiled windows.
 
     An observer is told of all that happens up to the end of a window, which ends after every step; of a step when it
-    was made.
-
-    Attributes
-    ----------
-    planned : PlannedSteps
-        What makes planned steps.
-    presence : AvailabilityArrays or None
-        When agents are up; None until the run begins.
-    empty : str
-        Kind of copies without numbers that are no acknowledgements.
-    late : bool
-        Whether arrivals are taken in later than they come.
+    was made. The driver has what makes ``planned`` steps, from the run's beginning on the ``presence`` of agents,
+    whether arrivals are taken in ``late``, later than they come, and in ``empty`` the kind of copies without numbers
+    that are no acknowledgements.
     """
 
     empty = ""
@@ -371,13 +362,7 @@ class Broadcasts(WakeWindows):
 
 @final
 class LazyRounds(WakeWindows):
-    """Every agent steps once it has heard a whole round from its neighbours, of which nothing is ever lost.
-
-    Attributes
-    ----------
-    rounds : LosslessRounds or None
-        What agents wait for; None until the run begins.
-    """
+    """Every agent steps once it has heard a whole round from its neighbours, of which nothing is ever lost."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -40,14 +40,8 @@ class FoundChanges(NamedTuple):
 class Changes(ABC):
     """The changes of all agents, in the order of times and agents.
 
-    Attributes
-    ----------
-    up : (n,) bool
-        State of every agent at time 0.
-    gone : (n,) bool
-        Who is down at time 0 and never comes up.
-    known_until : float
-        All changes up to this time, and at it, were handed out.
+    There are (n,) states ``up`` at time 0, and in ``gone`` who is down then and never comes up. All changes up to the
+    time ``known_until``, and at it, were handed out.
     """
 
     up: NDArray[np.bool_]
@@ -58,7 +52,7 @@ class Changes(ABC):
         self._look = look
 
     def draw(self, needed: float, wished: float) -> FoundChanges:
-        """All further changes up to a time, and on to a later one unless they are many."""
+        """All further changes up to a time that is needed, and on to one that is wished unless they are many."""
         parts: list[FoundChanges] = []
         count, most = 0, max(MANY, MANY_EACH * len(self.up))
         wished = max(needed, wished)
@@ -86,16 +80,9 @@ class Changes(ABC):
 
 @final
 class DrawnChanges(Changes):
-    """Changes that compiled code draws.
+    """Changes that compiled code draws, by the agents' stable (n,) numbers.
 
-    Parameters
-    ----------
-    form : Absences
-    draws : Draws
-    numbers : (n,) uint64
-        The agents' stable numbers.
-    look : callable
-        Called now and then while changes are drawn, for there may be very many.
+    It looks now and then while changes are drawn, for there may be very many.
     """
 
     def __init__(self, form: Absences, draws: Draws, numbers: NDArray[np.uint64], look: Callable[[], None]) -> None:
@@ -122,14 +109,7 @@ class DrawnChanges(Changes):
 
 @final
 class ToldChanges(Changes):
-    """Changes that the agents' own timelines tell, one by one.
-
-    Parameters
-    ----------
-    timelines : sequence of Timeline
-    look : callable
-        As of `DrawnChanges`.
-    """
+    """Changes that the agents' own timelines tell, one by one; it looks as `DrawnChanges` does."""
 
     def __init__(self, timelines: Sequence[Timeline], look: Callable[[], None]) -> None:
         super().__init__(look)
@@ -176,14 +156,7 @@ AHEAD = 16.0
 
 @final
 class AvailabilityArrays:
-    """The up and down times of all agents, laid out agent by agent.
-
-    Parameters
-    ----------
-    changes : Changes
-    run : RunTables
-        Its ``was_up`` and ``gone_from`` are filled in.
-    """
+    """The up and down times of all agents, agent by agent, of which was_up and gone_from of the run are filled in."""
 
     def __init__(self, changes: Changes, run: RunTables) -> None:
         self.changes = changes

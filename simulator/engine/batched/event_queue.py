@@ -25,11 +25,8 @@ ON_HEAP, NUMBER, PLACES = range(3)
 class EventQueue(NamedTuple):
     """Event queue of a window: a heap of events, ordered by time, priority and number.
 
-    Attributes
-    ----------
-    heap : (H,) DUE
-        Ranks are priority and number; loads say what happens, to whom, and which time.
-    size : (PLACES,) int64
+    The ranks of the (H,) DUE ``heap`` are priority and number; loads say what happens, to whom, and which time. The
+    ``size`` is (PLACES,) int64.
     """
 
     heap: Any

@@ -33,10 +33,7 @@ from .changes import AHEAD, AvailabilityArrays, Changes, ToldChanges
 class Exchanges(BatchedDriver):
     """Every agent calls a neighbour when its own clock wakes it.
 
-    Attributes
-    ----------
-    queue : EventQueue
-        Of arrivals and timers; replaced when there is need for more room.
+    The queue is of arrivals and timers; it is replaced when there is need for more room.
     """
 
     empty = REFUSED_KIND
@@ -122,10 +119,7 @@ class Exchanges(BatchedDriver):
 class EventfulRounds(WakeWindows):
     """Every agent steps once it has heard a whole round from its neighbours, whatever the network does to it.
 
-    Attributes
-    ----------
-    queue : EventQueue
-        Replaced when there is need for more room.
+    The queue is replaced when there is need for more room.
     """
 
     empty = EMPTY

@@ -35,20 +35,9 @@ EVERY: Any = slice(None)
 class PlanSource(StepSource):
     """Steps of a plan, one or several at once, or some of those that were begun.
 
-    Parameters
-    ----------
-    tables : StepTables
-    charges : NoiseColumns
-    seeds : (n,) uint64
-        Root seeds of the agents' draws: that of their run.
-    numbers : (n,) uint64
-        The agents' stable ids.
-
-    Attributes
-    ----------
-    noted : dict of str to (B,) int64
-        Of all steps that were begun: how often each has ``drawn`` noise, and how often it said that what it sends
-        ``follows`` from what was heard; without what none has done.
+    Draws are by the agents' (n,) root seeds, those of their runs, and their stable (n,) numbers. Of all (B,) steps that
+    were begun it has ``noted`` how often each has ``drawn`` noise, and how often it said that what it sends ``follows``
+    from what was heard; without what none has done.
     """
 
     def __init__(
@@ -61,15 +50,9 @@ class PlanSource(StepSource):
         self._generators: dict[str, Generator] = {}
 
     def open(self, plan: StepPlan, versions: Any, pool: NDArray[np.floating], steps: Any) -> None:
-        """Take up the steps of a window, in the order in which they are going to be made.
+        """Take up the (W,) STEP steps of a window, in the order in which they are going to be made.
 
-        Parameters
-        ----------
-        plan : StepPlan
-        versions : (R,) VERSION
-        pool : (R, width) float
-            Their vectors.
-        steps : (W,) STEP
+        The pool has the (R, width) vectors of (R,) VERSION versions.
         """
         self.plan, self.versions, self.pool, self.window = plan, versions, pool, steps
         self.reads = plan.reads
@@ -77,12 +60,7 @@ class PlanSource(StepSource):
         self.all_degrees = self.tables.graph.degrees[self.all_agents]
 
     def begin(self, places: Any) -> None:
-        """Begin some steps of the window, of agents that are all different.
-
-        Parameters
-        ----------
-        places : slice or (B,) int64
-        """
+        """Begin some steps of the window, a slice or (B,) places, of agents that are all different."""
         self.places = self._begun = places
         self._rows = EVERY
         self.noted: dict[str, Ranks] = {}  # also by parts of them

@@ -35,14 +35,7 @@ TOGETHER = (
 class _Wrong(Exception):
     """Steps have not sent what they have to, or done something else than their protocol declares.
 
-    Parameters
-    ----------
-    what : str
-        What they do.
-    kind : str
-        Of the message that is declared otherwise.
-    declared : bool
-        Whether it is against what the protocol declares.
+    It has what they do, the kind of the message that is declared otherwise, and whether it is against what is declared.
     """
 
     def __init__(self, what: str, kind: str = "", *, declared: bool = True) -> None:
@@ -61,12 +54,8 @@ class _Failed(Exception):
 class BatchMaker(StepMaker):
     """Makes planned steps in batches of agents whose steps do not depend on each other.
 
-    Attributes
-    ----------
-    widest : int or None
-        Agents in a batch at most; by default as many as have `NUMBERS` in one block.
-    turned : bool
-        Whether the agents of a batch are in the opposite order.
+    The ``widest`` batch has so many agents; by default as many as have `NUMBERS` in one block. In one that is
+    ``turned`` agents are in the opposite order.
     """
 
     widest: int | None = None
@@ -130,10 +119,7 @@ class BatchMaker(StepMaker):
         """Raise `_Failed` with the first of some steps that fails by itself, if one does."""
 
     def _make_batch(self, places: Any) -> None:
-        """Make some steps at once, and write what they say.
-
-        Raises `_Failed` with the first of them that fails.
-        """
+        """Make some steps at once, and write what they say; raises `_Failed` with the first of them that fails."""
         try:
             batch = self._computed(places)
         except (HushnetError, Objection, *INTERRUPTED):
@@ -262,10 +248,7 @@ class StepsInBatches(BatchMaker, PlannedSteps):
 
 
 def planned_steps(world: World) -> PlannedSteps:
-    """Return the maker of a world's planned steps.
-
-    Raises `NotPlanned` if its steps have to be made one by one.
-    """
+    """Return the maker of a world's planned steps; raises `NotPlanned` if its steps have to be made one by one."""
     protocol, kind = world.protocol, type(world.protocol)
     if world.watch is not None:
         raise NotPlanned("every step is watched")

@@ -157,14 +157,8 @@ class StepMaker(ABC):
     def _leaving(self, me: Record, kind: str, messages: Array, edges: Ranks | None = None) -> Array:
         """Return messages of some agents, with those of byzantine ones replaced.
 
-        Parameters
-        ----------
-        me : record
-        kind : str
-        messages : (k, width) float64
-            One of each agent; of a kind that is addressed, one for each of its edges.
-        edges : (B,) int64, optional
-            Of an exchange, the edges over which they go.
+        There are (k, width) messages, one of each agent; of a kind that is addressed, one for each of its edges. Those
+        of an exchange go over (B,) edges.
         """
         attackers, heads, owners = self.tables.attackers, self.tables.graph.heads, None
         if attackers is None:
@@ -192,12 +186,7 @@ class StepMaker(ABC):
 
 
 class PlannedSteps(StepMaker):
-    """The steps of one run that are planned.
-
-    Attributes
-    ----------
-    charges : StepCharges
-    """
+    """The steps of one run that are planned."""
 
     def __init__(self, world: World) -> None:
         protocol, graph = world.protocol, world.setting.graph
@@ -258,12 +247,8 @@ class PlannedSteps(StepMaker):
     def make(self) -> None:
         """Make all planned steps, and plan anew: with room for as many versions as the next ones write.
 
-        Raises
-        ------
-        HushnetError
-            If a step fails or diverges that is the last one of the plan.
-        Rewind
-            If another one does, or a step contradicts what its protocol declares.
+        Raises `HushnetError` if a step fails or diverges that is the last one of the plan, and `Rewind` if another one
+        does, or a step contradicts what its protocol declares.
         """
         total = int(self.plan.counts[STEPS])
         if not total:
@@ -296,10 +281,7 @@ class PlannedSteps(StepMaker):
 
     @override
     def _end(self, place: int, failure: HushnetError | None) -> NoReturn:
-        """End the run at a step that has failed, or diverged without an error.
-
-        Raises `Rewind` if the plan has gone beyond it.
-        """
+        """End the run at a step that has failed or diverged; raises `Rewind` if the plan has gone beyond it."""
         step, world = self.plan.steps[place], self.world
         if int(step["number"]) != world.exact_end:
             raise Rewind(int(step["number"]))

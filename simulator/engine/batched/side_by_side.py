@@ -41,12 +41,7 @@ from .step_plan import READS, STEPS, StepPlan
 class StepsSideBySide(BatchMaker):
     """Makes the planned steps of several runs of one protocol, whose agents follow each other.
 
-    Raises `Apart` if they cannot be made together.
-
-    Parameters
-    ----------
-    parts : sequence of StepsInBatches
-        Of runs that have not begun.
+    The parts are of runs that have not begun; raises `Apart` if they cannot be made together.
     """
 
     def __init__(self, parts: Sequence[StepsInBatches]) -> None:
@@ -175,14 +170,9 @@ def _check_alike(part: StepsInBatches, first: StepsInBatches) -> None:
 
 
 def run_side_by_side(drivers: Sequence[Driver]) -> None:
-    """Run worlds to their ends, which are all at one time.
+    """Run worlds that have not begun to their ends, which are all at one time.
 
     Raises `Apart` if they have to be run one by one; so have they where any run ends before its time, with an error.
-
-    Parameters
-    ----------
-    drivers : sequence of Driver
-        Of worlds that have not begun.
     """
     steps = StepsSideBySide([_planned(driver) for driver in drivers])
     try:
@@ -237,13 +227,8 @@ class Apart(Exception):
 class JoinedTask:
     """Parts of the tasks of several runs that steps in batches read.
 
-    Parameters
-    ----------
-    loss : Loss
-    dimension : int
-    regularisation : (n,) float64
-    columns, model : None
-        Features are not split, and models are linear.
+    The regularisation is (n,) float64; ``columns`` and ``model`` are None: features are not split, and models are
+    linear.
     """
 
     loss: Any
@@ -256,9 +241,8 @@ class JoinedTask:
 class JoinedTables(StepTables):
     """The tables of several runs of one protocol, whose agents follow each other.
 
-    The blocks of the parts are views of one block from then on.
-
-    Raises `Apart` if a step of theirs might read something that differs from run to run.
+    The blocks of the parts are views of one block from then on. Raises `Apart` if a step of theirs might read something
+    that differs from run to run.
     """
 
     def __init__(self, parts: Sequence[StepTables]) -> None:
@@ -313,12 +297,7 @@ def _joined_names(parts: Sequence[Names]) -> Names:
 
 
 def _check_equal(parts: Sequence[StepTables]) -> None:
-    """Refuse runs of which a step may read what is the same for all agents of a run, and differs.
-
-    Raises
-    ------
-    Apart
-    """
+    """Raise `Apart` for runs of which a step may read what is the same for all agents of a run, and differs."""
     first = parts[0]
     for part in parts:
         table: list[Any] = [part.rows[0], first.rows[0]]

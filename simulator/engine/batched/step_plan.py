@@ -207,15 +207,8 @@ def has_to_end(plan: StepPlan):  # pragma: no cover - compiled
 def find_levels(plan: StepPlan, degrees: Any, kinds: int, marks: Any, levels: Any):  # pragma: no cover - compiled
     """Find the level of each step: one more than that of the agent's step before and of all whose versions it reads.
 
-    Parameters
-    ----------
-    degrees : (n,) int64
-    kinds : int
-        Of messages.
-    marks : ((n,), (R,)) int64
-        Room for the levels of agents and of versions; zero.
-    levels : (W,) int64
-        Is filled.
+    There are (n,) degrees, so many kinds of messages, and zero marks, room for the levels of (n,) agents and of (R,)
+    versions; the (W,) levels are filled.
     """
     steps, reads, total = plan.steps, plan.reads, plan.counts[STEPS]
     of_agent, of_row = marks

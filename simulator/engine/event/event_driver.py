@@ -35,14 +35,8 @@ from ..driver import At, Driver
 class RuleEvent(At):
     """An event that a rule has asked for.
 
-    Parameters
-    ----------
-    env, time, priority
-        See `At`.
-    happen : list of callable
-        What is called with the event; one list serves all events of a driver.
-    what, subject, serial : int
-        What happens, to whom, and the how-manieth of its kind; see `hushnet.simulator.tables.effects`.
+    It says what happens, to whom, and the how-manieth of its kind it is; see `hushnet.simulator.tables.effects`. What
+    it calls is one list for all events of a driver.
     """
 
     def __init__(

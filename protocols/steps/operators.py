@@ -285,7 +285,7 @@ def draw_rows(me: Record, count: int) -> Any:
     (k,) int64
         In a batch, a `Sample`.
     """
-    rows = np.reshape(me.rows, -1)
+    rows = me.counts_(me.rows)
     return _sample(me, *me.source_.choose(SAMPLING, rows, np.minimum(rows, me.counts_(count))))
 
 

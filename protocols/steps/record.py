@@ -89,14 +89,14 @@ class Record:
 
     def column_(self, values: Any) -> Array:
         """(B,) float64 of a number, or of a number for each agent."""
-        return np.broadcast_to(np.asarray(values, dtype=np.float64).reshape(-1), (len(self.agents_),))
+        return np.array(np.broadcast_to(np.asarray(values, dtype=np.float64).reshape(-1), (len(self.agents_),)))
 
     def counts_(self, values: Any) -> Ranks:
         """(B,) int64 of a whole number, or of one for each agent."""
         given = np.asarray(values)
         if given.dtype.kind not in "iu" and not (given.dtype.kind == "f" and (given == np.floor(given)).all()):
             raise ValueError(f"a count is a whole number, and not {values!r}")
-        return np.ascontiguousarray(np.broadcast_to(given.reshape(-1), (len(self.agents_),)), dtype=np.int64)
+        return np.array(np.broadcast_to(given.reshape(-1), (len(self.agents_),)), dtype=np.int64)
 
     def sized_(self, rows: Any, size: int | None) -> Any:
         """Return (B, k) draws in the shape that a step gets: of one agent (k,), or a number if it asked for no size."""

@@ -18,9 +18,8 @@ TOP = 2**64 - 1
 
 
 def chosen(one, place, population: int, count: int) -> list[int]:
-    ranks, rows = np.empty(count, dtype=np.int64), np.array([population])
-    rows.setflags(write=False)  # as those of tasks: otherwise another form would be compiled
-    choose_rows(one, place, rows, np.array([0, count]), ranks)
+    ranks = np.empty(count, dtype=np.int64)
+    choose_rows(one, place, np.array([population]), np.array([0, count]), ranks)
     return ranks.tolist()
 
 

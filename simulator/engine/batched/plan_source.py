@@ -187,7 +187,7 @@ class PlanSource(StepSource):
     def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
         rows = self.tables.counts[self.agents]
         starts, ranks = np.empty(len(rows) + 1, dtype=np.int64), np.empty(int(rows.sum()), dtype=np.int64)
-        self._draw(SAMPLING, choose_each, rows, np.ascontiguousarray(shares), ranks, starts)
+        self._draw(SAMPLING, choose_each, rows, shares, ranks, starts)
         self._tell("rows", ranks[: starts[-1]], starts)
         return ranks[: starts[-1]], starts
 

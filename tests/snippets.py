@@ -21,8 +21,10 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text())
 
 
-def execute(page: Path, fragment: Callable[[str], None] | None = None) -> None:
-    """Execute a page's blocks here; a block whose first line is ``# file.name`` is written to that file.
+def execute(page: Path, fragment: Callable[[str], None] | None = None) -> str:
+    """Execute a page's blocks here, and return what they print.
+
+    A block whose first line is ``# file.name`` is written to that file.
 
     What a page says that it prints is looked for in what its commands and its Python print.
 
@@ -50,3 +52,4 @@ def execute(page: Path, fragment: Callable[[str], None] | None = None) -> None:
             fragment(text)
     for printed in PRINTED.findall(page.read_text()):
         assert " ".join(printed.split()) in " ".join(said.getvalue().split())
+    return said.getvalue()

@@ -39,9 +39,8 @@ def test_your_first_protocol(empty_folder, capsys):
 
 
 @pytest.mark.slow
-def test_a_comparison_for_a_paper(empty_folder, capsys):
-    execute(FOLDER / "comparison-for-a-paper.md")
-    said = capsys.readouterr().out
+def test_a_comparison_for_a_paper(empty_folder):
+    said = execute(FOLDER / "comparison-for-a-paper.md")
     assert re.search(r"\b30 runs", said)
     assert re.search(r"all \d+ claims hold", said)
     tables = {path.name for path in Path("results/slow-messages/compare").iterdir()}

@@ -323,7 +323,7 @@ class Protocol(ABC):
     def partner(self, me: Any, uniform: float) -> int:
         """Return the rank in ``me.neighbours`` of the neighbour to call; by default it is drawn by `partner_weights`.
 
-        There is one uniform draw in (0, 1) for each tick of the agent's clock.
+        ``uniform`` is a draw in (0, 1), one for each tick of the agent's clock.
         """
         weights = self.partner_weights()
         own = weights[self.problem.graph.edges_of(me.agent)] if len(weights) else weights

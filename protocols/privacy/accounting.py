@@ -99,8 +99,8 @@ def verified(histogram: Histogram, delta: float, *, claimed: bool = False) -> fl
 def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
     """Epsilon as the authors of a protocol would state it, on the *claimed* parameters of charges and their numbers.
 
-    Of the compositions the first two take the claimed epsilons, the others the claimed multipliers; ``renyi`` at the
-    best order. Releases' own deltas come out of `delta`, in [0, 1), first, 1 - (1 - slack) prod(1 - delta_k) = delta
+    Basic and advanced composition take the claimed epsilons, the others the claimed multipliers; ``renyi`` at the best
+    order. Releases' own deltas come out of `delta`, in [0, 1), first, 1 - (1 - slack) prod(1 - delta_k) = delta
     (Bellet et al. 2018, Remark 4); where they exceed it the formula says nothing, and epsilon is infinite.
     """
     check_composition(by)

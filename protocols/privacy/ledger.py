@@ -136,8 +136,8 @@ class Ledger:
     def reserve(self, release: Release) -> bool:
         """Set budget aside for a release that is about to be made; call it before noise is drawn.
 
-        It is False if the release would exceed its agent's budget: it must not be made. A reservation stands until the
-        release is committed or cancelled; public, reserved and committed releases ask for nothing.
+        Returns False if the release would exceed its agent's budget: it must not be made. A reservation stands until
+        the release is committed or cancelled; public, reserved and committed releases ask for nothing.
         """
         if not self._limited or release.free or release in self._pending or release in self._committed:
             return True

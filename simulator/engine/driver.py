@@ -32,7 +32,7 @@ from ..world.world import World
 
 
 class Driver(ABC):
-    """Driver of a world not run yet, which makes its agents step; it has an engine's name, and the form of steps."""
+    """Driver of a world not run yet, which makes its agents step; it says on which engine, and in which form."""
 
     engine: str
     form: StepForm
